@@ -1,0 +1,5 @@
+//go:build !race
+
+package sablier_test
+
+const raceEnabled = false
