@@ -1,0 +1,98 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/rouse-dev/rouse/api"
+)
+
+// barWidth is the width of the time axis in characters.
+const barWidth = 50
+
+// writeWake draws one cold start.
+func writeWake(out io.Writer, w api.Wake) error {
+	var b strings.Builder
+	from, to := extent(w)
+	fmt.Fprintf(&b, "%s %s\n", printable(w.Workload), headline(w, from))
+	fmt.Fprintf(&b, "wake %s, generation %d, by %s%s", printable(w.ID), w.Generation, printable(string(w.Trigger)), at(w.Gateway))
+	if !from.IsZero() {
+		fmt.Fprintf(&b, ", %s", clock(from))
+	}
+	b.WriteString("\n\n")
+	for i, p := range w.Phases {
+		mark := "█"
+		if w.Result == api.ResultFailed && i == len(w.Phases)-1 {
+			mark = "▒" // the one that did not come to its end
+		}
+		fmt.Fprintf(&b, "%-8s %12s  %s\n", p.Phase, ms(p.Duration()), bar(p, from, to.Sub(from), mark))
+	}
+	if len(w.Phases) > 0 {
+		fmt.Fprintf(&b, "%-8s %12s\n", "total", ms(to.Sub(from)))
+	}
+	writeFailure(&b, w)
+	_, err := io.WriteString(out, b.String())
+	return err
+}
+
+func at(gateway string) string {
+	if gateway == "" {
+		return ""
+	}
+	return " at " + printable(gateway)
+}
+
+// headline is how it ended, and after how long.
+func headline(w api.Wake, from time.Time) string {
+	switch {
+	case w.Result == api.ResultFailed:
+		return "failed" + elapsed(from, w.FailedAt)
+	case w.Result == api.ResultReady:
+		return "ready" + elapsed(from, w.ReadyAt)
+	}
+	return "is waking, or the end of it was never told"
+}
+
+func elapsed(from, to time.Time) string {
+	if from.IsZero() || to.IsZero() {
+		return ""
+	}
+	return " after " + ms(max(0, to.Sub(from)))
+}
+
+// extent is the time axis: from the first phase's start to the last end.
+func extent(w api.Wake) (from, to time.Time) {
+	for i, p := range w.Phases {
+		end := p.Start.Add(p.Duration())
+		if i == 0 || p.Start.Before(from) {
+			from = p.Start
+		}
+		if i == 0 || end.After(to) {
+			to = end
+		}
+	}
+	return from, to
+}
+
+// bar is one phase on the axis: at least one mark, and never past its end.
+func bar(p api.WakePhase, from time.Time, total time.Duration, mark string) string {
+	if total <= 0 {
+		return mark
+	}
+	column := func(t time.Time) int { return int(int64(t.Sub(from)) * barWidth / int64(total)) }
+	start := min(column(p.Start), barWidth-1)
+	end := max(column(p.Start.Add(p.Duration())), start+1)
+	return strings.Repeat(" ", start) + strings.Repeat(mark, end-start)
+}
+
+func writeFailure(b *strings.Builder, w api.Wake) {
+	if w.Result != api.ResultFailed {
+		return
+	}
+	fmt.Fprintf(b, "\nreason: %s\n", printable(w.Reason.String()))
+	for _, line := range w.Reason.Log {
+		fmt.Fprintf(b, "  | %s\n", printable(line))
+	}
+}
