@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rouse-dev/rouse/activator"
+	"github.com/rouse-dev/rouse/internal/bubble"
 	"github.com/rouse-dev/rouse/workload"
 )
 
@@ -98,7 +99,7 @@ type rig struct {
 // inBubble runs a test with a rig.
 func inBubble(t *testing.T, cfg activator.Config, test func(t *testing.T, r *rig)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		r := newRig(t, cfg)
 		defer r.stop()
 		test(t, r)

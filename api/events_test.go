@@ -9,13 +9,13 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/rouse-dev/rouse/api"
+	"github.com/rouse-dev/rouse/internal/bubble"
 	"github.com/rouse-dev/rouse/workload"
 )
 
@@ -104,7 +104,7 @@ func (r *recorder) Write(b []byte) (int, error) {
 }
 
 func TestEventStreamShowsASilentReaderThatItLives(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 35*time.Second)
 		defer cancel()
 		r := httptest.NewRequestWithContext(ctx, http.MethodGet, "/api/v1/events", nil)
@@ -114,7 +114,7 @@ func TestEventStreamShowsASilentReaderThatItLives(t *testing.T) {
 }
 
 func TestEventStreamEndsWithItsReader(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/api/v1/events", nil)
 		r.Host = "localhost"
 		w := &recorder{httptest.NewRecorder(), 3}

@@ -15,6 +15,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/rouse-dev/rouse/internal/bubble"
 )
 
 // sink takes what an accessLog writes, piece by piece.
@@ -41,7 +43,7 @@ func (s *sink) all() []string {
 }
 
 func TestLinesAreWrittenTogetherAndTheRestAtTheEnd(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		out := &sink{}
 		log := newAccessLog(out)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -76,7 +78,7 @@ func TestStuckWriterCostsLinesNotRequests(t *testing.T) {
 }
 
 func TestBrokenWriterIsReportedOnceAndTriedAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		out := &sink{err: errors.New("no space left")}
 		log := newAccessLog(out)
 		var reported atomic.Int32

@@ -3,11 +3,12 @@ package router
 import (
 	"net"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/rouse-dev/rouse/internal/bubble"
 )
 
 // An end is one of a connection in memory; told is closed when the other side
@@ -23,7 +24,7 @@ func (e end) CloseWrite() error { close(e.told); return nil }
 // hangs up, keeps the tunnel for a while; one that speaks for as long as it
 // does.
 func TestTunnelEndsSoonAfterItsWorkload(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		client, front := net.Pipe()
 		workload, back := net.Pipe()
 		said := 0

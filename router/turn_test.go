@@ -10,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/rouse-dev/rouse/internal/bubble"
 )
 
 // all takes every turn there is.
@@ -25,7 +27,7 @@ func all(t *testing.T, turns *turns) []turn {
 }
 
 func TestATurnIsWaitedForUntilAnotherEnds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		turns := newTurns()
 		taken := all(t, turns)
 		order := make(chan int, 3)
@@ -53,7 +55,7 @@ func TestATurnIsWaitedForUntilAnotherEnds(t *testing.T) {
 }
 
 func TestATurnEndsAtItsLimitThoughNoAnswerCame(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		turns := newTurns()
 		taken := all(t, turns)
 		began := time.Now()
@@ -71,7 +73,7 @@ func TestATurnEndsAtItsLimitThoughNoAnswerCame(t *testing.T) {
 }
 
 func TestARequestGoesWithoutATurnOnceItsHoldIsOver(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		turns := newTurns()
 		taken := all(t, turns)
 		none, err := turns.take(t.Context(), time.Millisecond)
@@ -83,7 +85,7 @@ func TestARequestGoesWithoutATurnOnceItsHoldIsOver(t *testing.T) {
 }
 
 func TestAClientThatLeavesTakesNoTurn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		turns := newTurns()
 		taken := all(t, turns)
 		ctx, cancel := context.WithCancelCause(t.Context())

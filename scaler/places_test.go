@@ -12,10 +12,12 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/rouse-dev/rouse/internal/bubble"
 )
 
 func TestPlacesAreGivenInTheOrderOfTheAsk(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		p := newPlaces(1)
 		require.NoError(t, p.take(t.Context()))
 		var got []int

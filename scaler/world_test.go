@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/rouse-dev/rouse/internal/bubble"
 	"github.com/rouse-dev/rouse/scaler"
 	"github.com/rouse-dev/rouse/workload"
 )
@@ -134,7 +135,7 @@ type world struct {
 // inWorld runs a test in a bubble of its own time, with one gateway.
 func inWorld(t *testing.T, test func(t *testing.T, w *world)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := &world{t: t, engine: newEngine(), store: newStore(), board: workload.NewBoard(), gateways: map[string]*gateway{}}
 		w.connected.Store(true)
 		w.engine.inUse = func(name string) bool { return w.load(name) > 0 }

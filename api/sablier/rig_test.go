@@ -16,6 +16,7 @@ import (
 
 	"github.com/rouse-dev/rouse/activator"
 	"github.com/rouse-dev/rouse/api/sablier"
+	"github.com/rouse-dev/rouse/internal/bubble"
 	"github.com/rouse-dev/rouse/workload"
 )
 
@@ -64,7 +65,7 @@ func newRig(t testing.TB, cfg activator.Config, ws ...workload.Workload) *rig {
 // inBubble runs a test with a rig whose clock is the test's.
 func inBubble(t *testing.T, cfg activator.Config, ws []workload.Workload, test func(*testing.T, *rig)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		r := newRig(t, cfg, ws...)
 		defer r.stop()
 		test(t, r)

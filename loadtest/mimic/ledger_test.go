@@ -72,6 +72,22 @@ func TestWhatIsDeafWritesDownThatItWasAskedToEndAndGoesOn(t *testing.T) {
 	assert.ElementsMatch(t, []string{"term 0", "begin after", "end after"}, read(t, path)[1:])
 }
 
+// One that is over at once may see its context end before the context has
+// come to say so.
+func TestEveryCopyThatIsAskedToEndWritesItDown(t *testing.T) {
+	const copies = 200
+	path := filepath.Join(t.TempDir(), "ledger")
+	for range copies {
+		_, stop := start(t, mimic.Config{Ledger: path})
+		require.NoError(t, stop())
+	}
+	lines := read(t, path)
+	require.Len(t, lines, 2*copies)
+	for i, line := range lines {
+		assert.True(t, strings.HasPrefix(line, []string{"start ", "term 0"}[i%2]), "line %d: %s", i, line)
+	}
+}
+
 func TestALedgerThatCannotBeWrittenIsAnError(t *testing.T) {
 	err := mimic.New(mimic.Config{Ledger: t.TempDir()}).Run(t.Context())
 	assert.ErrorContains(t, err, "open ledger")

@@ -131,14 +131,18 @@ func (s *Server) Run(ctx context.Context) (err error) {
 	noted := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() { s.told(); close(noted) })
 	defer func() {
-		if !stop() {
+		switch {
+		case !stop():
 			<-noted
+		case ctx.Err() != nil: // seen here before the context came to say it
+			s.told()
 		}
 	}()
+	heard := ctx
 	if s.cfg.Deaf {
-		ctx = context.WithoutCancel(ctx)
+		heard = context.WithoutCancel(ctx)
 	}
-	return s.run(ctx)
+	return s.run(heard)
 }
 
 func (s *Server) run(ctx context.Context) error {

@@ -11,13 +11,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/coder/websocket"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/rouse-dev/rouse/internal/bubble"
 	"github.com/rouse-dev/rouse/loadtest/mimic"
 )
 
@@ -111,7 +111,7 @@ func TestListensOnlyOnceTheFileThatItAwaitsIsThere(t *testing.T) {
 }
 
 func TestItsRehearsalShowsInNoCountAndNoDelay(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		server := mimic.New(mimic.Config{Startup: time.Hour, Delay: time.Hour, ExitAfter: time.Minute})
 		begun := time.Now()
 		var exit *mimic.ExitError
@@ -124,7 +124,7 @@ func TestItsRehearsalShowsInNoCountAndNoDelay(t *testing.T) {
 }
 
 func TestStoppedWhileStartingItEndsAtOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		begun := time.Now()
@@ -135,7 +135,7 @@ func TestStoppedWhileStartingItEndsAtOnce(t *testing.T) {
 }
 
 func TestExitAfterEndsItWithItsCodeEvenBeforeItListens(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		cfg := mimic.Config{Startup: time.Hour, ExitAfter: time.Minute, ExitCode: 7}
 		err := mimic.New(cfg).Run(t.Context())
 		var exit *mimic.ExitError
@@ -294,7 +294,7 @@ func TestAnswersAsThePathSays(t *testing.T) {
 }
 
 func TestDelayPassesBeforeEachAnswerButNotBeforeHealth(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		handler := mimic.New(mimic.Config{Delay: time.Minute}).Handler()
 		ask := func(path string) time.Duration {
 			begun := time.Now()

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -163,9 +164,10 @@ func (t *Turn) fill(limits Limits, busy, paced, direct *Run) {
 	at, base := paced.Report.Intended, direct.Report.Intended
 	t.Added = [3]float64{at.P50 - base.P50, at.P95 - base.P95, at.P99 - base.P99}
 	t.ForeignCPU, t.ForeignRate = busy.Machine.Foreign, paced.Machine.Foreign
-	// Of what is as fast as it goes, the generator has no time to keep.
+	// Of what is as fast as it goes, the generator has no time to keep, and
+	// all of its core is its to use.
 	hurried := limits
-	hurried.OwnLag, hurried.Generator = time.Hour, 2
+	hurried.OwnLag, hurried.Generator = time.Hour, math.Inf(1)
 	t.RejectedCPU = append([]string{}, busy.faults(hurried)...)
 	t.RejectedRate = append(paced.faults(limits), prefixed("direct: ", direct.faults(limits))...)
 }

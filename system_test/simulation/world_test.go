@@ -22,6 +22,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/rouse-dev/rouse/internal/bubble"
 	"github.com/rouse-dev/rouse/workload"
 )
 
@@ -130,7 +131,7 @@ func simulate(t *testing.T, p *plan, m mutant) (o *outcome) {
 			}
 		}
 	}()
-	synctest.Test(t, func(*testing.T) {
+	bubble.Test(t, func(*testing.T) {
 		w = newWorld(p, m)
 		w.run()
 		o = &outcome{seed: p.seed, broken: w.rules.all(), counts: maps.Clone(w.counts), trace: w.trace, spent: time.Since(w.begun)}
