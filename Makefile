@@ -16,6 +16,11 @@ export BUILD_TARGET         ?= prebuilt
 ROLES       := nats gateway scaler
 WORKLOADS   := hello wiki
 
+# Failures of make test that are run again, alone; 0: none. What passes then is
+# listed as unsteady.
+AGAIN       ?= 5
+TESTREPORT  := go run ./internal/testreport -again $(AGAIN)
+
 # Bounds of the long ones.
 FUZZ_TIME   ?= 10s
 SOAK_TIME   ?= 10m
@@ -52,9 +57,9 @@ test: ## vet, lint, unit, race and integration tests; says what was skipped and 
 	@scripts/need-proxies
 	@scripts/need-browser
 	@$(MAKE) --no-print-directory lint
-	@go test -count=1 -run TestSimulation -timeout 15m -json ./system_test/simulation | go run ./internal/testreport
-	@go test -race -count=1 -timeout 15m -json ./system_test ./e2e ./... | go run ./internal/testreport
-	@go test -count=1 -timeout 5m -json -run '$(BOTH_FLOORS)' -skip '$(ONE_FLOOR)' ./router -args -lean | go run ./internal/testreport
+	@$(TESTREPORT) -packages ./system_test/simulation -count=1 -run TestSimulation -timeout 15m
+	@$(TESTREPORT) -packages "./system_test ./e2e ./..." -race -count=1 -timeout 15m
+	@$(TESTREPORT) -packages ./router -count=1 -timeout 5m -run '$(BOTH_FLOORS)' -skip '$(ONE_FLOOR)' -args -lean
 
 build: ## bin/rouse and bin/loadtest, static
 	@scripts/need-go

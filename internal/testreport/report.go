@@ -43,6 +43,8 @@ type report struct {
 	// Results, in the order in which they came.
 	passed, failed, skipped []name
 	reasons                 map[name]string // skipped test -> why
+	proved                  map[name]bool   // failures that no second run takes back
+	unsteady                []name          // failed at first
 }
 
 func newReport(out io.Writer) *report {
@@ -51,6 +53,7 @@ func newReport(out io.Writer) *report {
 		output:  map[name][]string{},
 		parent:  map[name]bool{},
 		reasons: map[name]string{},
+		proved:  map[name]bool{},
 	}
 }
 
@@ -97,10 +100,16 @@ func (r *report) settle(n name, e event) {
 		r.skipped = append(r.skipped, n)
 		r.reasons[n] = reason(r.output[n])
 	case !r.childFailed(n):
-		r.failed = append(r.failed, n)
-		r.printf("--- FAIL: %s\n%s", n, strings.Join(r.output[n], ""))
+		r.fail(n, strings.Join(r.output[n], ""), false)
 	}
 	delete(r.output, n)
+}
+
+// fail notes a failure with what it printed.
+func (r *report) fail(n name, printed string, proved bool) {
+	r.failed = append(r.failed, n)
+	r.proved[n] = proved || strings.Contains(printed, "race detected") || strings.Contains(printed, "DATA RACE")
+	r.printf("--- FAIL: %s\n%s", n, printed)
 }
 
 // childFailed reports that a subtest failed, and so its parent with it.
@@ -117,8 +126,7 @@ func (r *report) settlePackage(n name, e event) {
 		return
 	}
 	if !slices.ContainsFunc(r.failed, func(f name) bool { return f.pkg == n.pkg }) {
-		r.failed = append(r.failed, n)
-		r.printf("%s", strings.Join(r.unsettled(n.pkg), ""))
+		r.fail(n, strings.Join(r.unsettled(n.pkg), ""), e.FailedBuild != "")
 	}
 	r.printf("FAIL  %-50s %6.1fs\n", n.pkg, e.Elapsed)
 }
@@ -157,14 +165,19 @@ func reason(output []string) string {
 func (r *report) finish() (passed, failed int) {
 	leaves := slices.DeleteFunc(r.passed, func(n name) bool { return r.parent[n] })
 	r.printSkipped()
-	if len(r.failed) > 0 {
-		r.printf("\nFailed:\n")
-	}
-	for _, n := range r.failed {
-		r.printf("  %s\n", n)
-	}
+	r.printNames("Unsteady: failed at first, passed when run again alone", r.unsteady)
+	r.printNames("Failed", r.failed)
 	r.printf("\n%d passed, %d failed, %d skipped\n", len(leaves), len(r.failed), len(r.skipped))
 	return len(leaves), len(r.failed)
+}
+
+func (r *report) printNames(title string, names []name) {
+	if len(names) > 0 {
+		r.printf("\n%s:\n", title)
+	}
+	for _, n := range names {
+		r.printf("  %s\n", n)
+	}
 }
 
 // printSkipped lists the skipped tests under their reasons.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"io"
 	"strings"
 	"testing"
 
@@ -12,9 +13,27 @@ import (
 func reportOf(t *testing.T, lines ...string) (string, bool) {
 	t.Helper()
 	var out bytes.Buffer
-	failed, err := run(strings.NewReader(strings.Join(lines, "\n")), &out)
+	failed, err := plan{packages: []string{"./..."}}.run(saying(t, call{"./...", lines}), &out)
 	require.NoError(t, err)
 	return out.String(), failed
+}
+
+// A call of go test has arguments, and is answered in lines.
+type call struct {
+	args  string
+	lines []string
+}
+
+// saying is a tester that gets these calls, in this order, and no others.
+func saying(t *testing.T, calls ...call) tester {
+	t.Cleanup(func() { assert.Empty(t, calls, "calls that were not made") })
+	return func(args []string, read func(io.Reader) error) error {
+		require.NotEmpty(t, calls, "not expected: %s", args)
+		now := calls[0]
+		calls = calls[1:]
+		assert.Equal(t, now.args, strings.Join(args, " "))
+		return read(strings.NewReader(strings.Join(now.lines, "\n")))
+	}
 }
 
 func lastLine(text string) string {
@@ -108,6 +127,10 @@ func FuzzRead(f *testing.F) {
 	f.Add([]byte(`{"Action":"fail","Package":"p","Test":"a/b"}`))
 	f.Fuzz(func(t *testing.T, input []byte) {
 		var out bytes.Buffer
-		_, _ = run(bytes.NewReader(input), &out)
+		r := newReport(&out)
+		if r.read(bytes.NewReader(input)) == nil {
+			r.worthAnother(5)
+			r.finish()
+		}
 	})
 }
