@@ -44,6 +44,7 @@ func shipped(t *testing.T) *server.Server {
 type client struct {
 	*nats.Conn
 	refused chan error
+	tried   int
 }
 
 func enter(t *testing.T, s *server.Server, user, password string) *client {
@@ -59,20 +60,19 @@ func enter(t *testing.T, s *server.Server, user, password string) *client {
 }
 
 // denied reports whether the server refused what was done last. Its word
-// comes before the answer to a flush.
-func (c *client) denied(t *testing.T, subject string) bool {
+// comes before that on what nobody may do, which is tried next.
+func (c *client) denied(t *testing.T, subject string) (denied bool) {
 	t.Helper()
-	require.NoError(t, c.Flush())
-	time.Sleep(time.Millisecond) // the handler is called by another goroutine
+	c.tried++
+	never := fmt.Sprintf("never.%d", c.tried)
+	require.NoError(t, c.Publish(never, nil))
 	for {
-		select {
-		case err := <-c.refused:
-			if errors.Is(err, nats.ErrPermissionViolation) && strings.Contains(err.Error(), `"`+subject+`"`) {
-				return true
-			}
-		default:
-			return false
+		err := receive(t, c.refused, patience)
+		require.ErrorIs(t, err, nats.ErrPermissionViolation)
+		if strings.Contains(err.Error(), `"`+never+`"`) {
+			return denied
 		}
+		denied = denied || strings.Contains(err.Error(), `"`+subject+`"`)
 	}
 }
 
