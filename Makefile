@@ -30,7 +30,7 @@ REPEAT_TIME ?= 10m
 BENCH_REPORT ?= docs/benchmarks/$(shell date -u +%F)-bench.md
 BENCH_STAGES ?=
 
-# The tests of the router that are run a second time, with lean: true; and
+# The tests of the router that are run a second time, with lean: false; and
 # those of them that meet net/http alone in any case.
 BOTH_FLOORS := Answer|Bod|Client|Header|Sent|Connection|Pipelined|TwoWays|Refused|Informational|Stop|Nobody|Trailer|Request|Idle
 ONE_FLOOR   := Silence|TLS|HTTP2|GRPC|WebSocket|Tunnel|Memory
@@ -59,7 +59,7 @@ test: ## vet, lint, unit, race and integration tests; says what was skipped and 
 	@$(MAKE) --no-print-directory lint
 	@$(TESTREPORT) -packages ./system_test/simulation -count=1 -run TestSimulation -timeout 15m
 	@$(TESTREPORT) -packages "./system_test ./e2e ./..." -race -count=1 -timeout 15m
-	@$(TESTREPORT) -packages ./router -count=1 -timeout 5m -run '$(BOTH_FLOORS)' -skip '$(ONE_FLOOR)' -args -lean
+	@$(TESTREPORT) -packages ./router -count=1 -timeout 5m -run '$(BOTH_FLOORS)' -skip '$(ONE_FLOOR)' -args -lean=false
 
 build: ## bin/rouse and bin/loadtest, static
 	@scripts/need-go

@@ -24,7 +24,7 @@ import (
 	"github.com/rouse-dev/rouse/workload"
 )
 
-var leanFlag = flag.Bool("lean", false, "serve plain requests without net/http")
+var leanFlag = flag.Bool("lean", true, "serve plain requests without net/http")
 
 const patience = 20 * time.Second // how long a test waits for what must happen
 

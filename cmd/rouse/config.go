@@ -163,6 +163,7 @@ func defaultConfig() Config {
 		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")},
 		NATS:           NATSConfig{StoreDir: "./data", Replicas: 1},
 		Docker:         DockerConfig{Host: "unix:///var/run/docker.sock", LabelPrefix: "rouse", Address: addressAuto},
+		Lean:           true,
 		Node:           "local",
 		Defaults:       catalog.BuiltIn(),
 		Limits: LimitsConfig{

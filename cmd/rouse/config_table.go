@@ -23,7 +23,7 @@ func configTable(c *Config) strict.Table {
 		{Name: "tls.key", Doc: "File of its private key.", Value: strict.One(&c.TLS.Key, strict.Text(nil))},
 		{Name: "tls.certificates", Doc: "More certificates, each for the names that are in it; as text, cert=key.", Value: certificatesValue(&c.TLS.Certificates)},
 		{Name: "tls.redirect", Doc: "Address in cleartext that sends clients to HTTPS; empty for none.", Value: strict.One(&c.TLS.Redirect, strict.Text(optional(listenAddress)))},
-		{Name: "lean", Doc: "Whether plain requests over HTTP/1.1 in cleartext are served by code of the router's own instead of net/http, which serves all others; on trial.", Value: strict.One(&c.Lean, strict.Bool())},
+		{Name: "lean", Doc: "Whether plain requests over HTTP/1.1 in cleartext are served by code of the router's own instead of net/http, which serves all others.", Value: strict.One(&c.Lean, strict.Bool())},
 		{Name: "admin.listen", Doc: "Address for the API, metrics and dashboard; one that is not loopback needs a token.", Value: strict.One(&c.Admin.Listen, strict.Text(listenAddress))},
 		{Name: "admin.token_file", Doc: "File of the token that the API asks for.", Value: strict.One(&c.Admin.TokenFile, strict.Text(nil))},
 		{Name: "trusted_proxies", Doc: "Networks whose X-Forwarded-* and Forwarded are kept.", Value: strict.Many(&c.TrustedProxies, strict.List, strict.Prefix())},
