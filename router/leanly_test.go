@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"runtime"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -326,4 +327,59 @@ func TestRequestOfWorkloadThatMayNotBeReachedPlainlyIsHeldAsAny(t *testing.T) {
 	require.NoError(t, err)
 	_, got = answerTo(t, "GET", in)
 	assert.Equal(t, "other", got)
+}
+
+// What Rouse answers itself, and what it lets net/http read, is sent when the
+// request has been dealt with, and must not be given another's ID.
+func TestEachAnswerHasTheIDOfItsOwnRequest(t *testing.T) {
+	rig := newRig(t, rigConfig{}, wiki())
+	rig.ready("wiki", 1, upstream(t, func(http.ResponseWriter, *http.Request) {}))
+	const clients, each = 8, 50
+	ids := make(chan string, clients*each)
+	var asking sync.WaitGroup
+	for range clients {
+		conn, in := rig.dial()
+		asking.Go(func() {
+			for i := range each {
+				raw, method := request("GET", "/", "", ""), http.MethodGet
+				switch i % 3 {
+				case 0:
+					raw = strings.Replace(raw, "wiki.test", "nobody.test", 1)
+				case 1:
+					raw, method = request("HEAD", "/", "", ""), http.MethodHead
+				}
+				_, err := io.WriteString(conn, raw)
+				if !assert.NoError(t, err) {
+					return
+				}
+				res, err := http.ReadResponse(in, &http.Request{Method: method})
+				if !assert.NoError(t, err) {
+					return
+				}
+				_, _ = io.Copy(io.Discard, res.Body)
+				if id := res.Header.Get("X-Request-Id"); id != "" {
+					ids <- id
+				}
+			}
+		})
+	}
+	asking.Wait()
+	close(ids)
+	sent := map[string]bool{}
+	for id := range ids {
+		assert.False(t, sent[id], "%s is in two answers", id)
+		sent[id] = true
+	}
+	assert.GreaterOrEqual(t, len(sent), clients*each/3, "each of Rouse's own has one")
+	logged := map[string]bool{}
+	require.Eventually(t, func() bool {
+		all := rig.log.entries(t)
+		for _, e := range all {
+			logged[e.RequestID] = true
+		}
+		return len(all) == clients*each
+	}, patience, 5*time.Millisecond)
+	for id := range sent {
+		assert.True(t, logged[id], "%s is nobody's", id)
+	}
 }

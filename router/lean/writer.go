@@ -40,15 +40,16 @@ type Writer struct {
 	here []byte // of the body, after the head
 	rest int64  // of the body, not read yet
 
-	header   http.Header
-	status   int
-	begun    bool  // the head is sent
-	chunked  bool  // the length is not known
-	left     int64 // to be written, of the length that was said
-	held     []byte
-	trailers []string // that the head announces
-	last     bool     // the connection ends with the answer
-	broken   bool     // the answer cannot be completed
+	header    http.Header
+	status    int
+	begun     bool  // the head is sent
+	completed bool  // nothing is to be written any more
+	chunked   bool  // the length is not known
+	left      int64 // to be written, of the length that was said
+	held      []byte
+	trailers  []string // that the head announces
+	last      bool     // the connection ends with the answer
+	broken    bool     // the answer cannot be completed
 	// clientFailed says that the client took no more.
 	clientFailed bool
 
@@ -315,7 +316,7 @@ func (w *Writer) declareTrailers(exclude map[string]bool) {
 
 // finish completes the answer, and reports whether the connection goes on.
 func (w *Writer) finish() bool {
-	err := w.complete()
+	err := w.Complete()
 	w.settle()
 	if err != nil || w.broken {
 		return false
@@ -325,6 +326,22 @@ func (w *Writer) finish() bool {
 		return false
 	}
 	return !w.last
+}
+
+// Complete ends the answer, of which nothing may be written any more. The
+// server does so when the handler has returned; a handler whose header is of
+// memory that it uses again does so itself. It blocks until all is sent, and
+// tells what could not be.
+func (w *Writer) Complete() error {
+	if w.completed {
+		return nil
+	}
+	w.completed = true
+	err := w.complete()
+	if err != nil {
+		w.broken = true
+	}
+	return err
 }
 
 func (w *Writer) complete() error {
@@ -388,7 +405,7 @@ func (w *Writer) end() (used int) {
 	}
 	w.req, w.url = http.Request{}, url.URL{}
 	w.c, w.here, w.held, w.trailers = nil, nil, w.held[:0], nil
-	w.status, w.begun, w.chunked, w.left, w.rest = 0, false, false, 0, 0
+	w.status, w.begun, w.completed, w.chunked, w.left, w.rest = 0, false, false, false, 0, 0
 	w.last, w.broken, w.clientFailed, w.deadline = false, false, false, time.Time{}
 	w.release()
 	return used
