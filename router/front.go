@@ -78,9 +78,11 @@ func (f *front) handOver(conn net.Conn) {
 	}
 }
 
-// stop accepts no more; what is handed over still is.
+// stop accepts no more; what is handed over still is. It may be called again.
 func (f *front) stop() error {
-	f.stopping.Store(true)
+	if f.stopping.Swap(true) {
+		return nil
+	}
 	return f.Listener.Close()
 }
 

@@ -36,6 +36,7 @@ type rig struct {
 	router *router.Router
 	addr   string
 	log    *lines
+	said   *lines // by the router itself
 	reg    *prometheus.Registry
 	stop   context.CancelFunc // of the server
 	served chan error
@@ -54,13 +55,13 @@ type rigConfig struct {
 
 func newRig(t testing.TB, cfg rigConfig, workloads ...workload.Workload) *rig {
 	t.Helper()
-	r := &rig{t: t, log: &lines{}, reg: prometheus.NewRegistry(), served: make(chan error, 1)}
+	r := &rig{t: t, log: &lines{}, said: &lines{}, reg: prometheus.NewRegistry(), served: make(chan error, 1)}
 	if cfg.activator.WakeRepeat == 0 {
 		cfg.activator.WakeRepeat = 5 * time.Millisecond
 	}
 	r.act = activator.New(cfg.activator, r)
 	cfg.router.AccessLog, cfg.router.Registerer = r.log, r.reg
-	cfg.router.Logger = slog.New(slog.NewTextHandler(panicWatch{t}, nil))
+	cfg.router.Logger = slog.New(slog.NewTextHandler(panicWatch{t, r.said}, nil))
 	var err error
 	r.router, err = router.New(cfg.router, r.act)
 	require.NoError(t, err)
@@ -292,6 +293,12 @@ func (l *lines) Write(p []byte) (int, error) {
 	return l.buf.Write(p)
 }
 
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.String()
+}
+
 func (l *lines) entries(t testing.TB) []entry {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -318,7 +325,7 @@ func serveUpstream(t testing.TB, listener net.Listener, handler http.Handler) st
 	protocols := &http.Protocols{}
 	protocols.SetHTTP1(true)
 	protocols.SetUnencryptedHTTP2(true)
-	server := &http.Server{Handler: handler, Protocols: protocols, ErrorLog: log.New(panicWatch{t}, "", 0)}
+	server := &http.Server{Handler: handler, Protocols: protocols, ErrorLog: log.New(panicWatch{t, &lines{}}, "", 0)}
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -329,13 +336,16 @@ func serveUpstream(t testing.TB, listener net.Listener, handler http.Handler) st
 }
 
 // panicWatch is a log that fails the test when a server tells of a panic.
-type panicWatch struct{ t testing.TB }
+type panicWatch struct {
+	t testing.TB
+	*lines
+}
 
 func (p panicWatch) Write(line []byte) (int, error) {
 	if bytes.Contains(line, []byte("panic")) {
 		p.t.Errorf("%s", line)
 	}
-	return len(line), nil
+	return p.lines.Write(line)
 }
 
 // nowhere is an address that refuses connections.

@@ -73,6 +73,7 @@ func TestStopLetsHeldAndRunningRequestsEnd(t *testing.T) {
 	assert.Equal(t, "woken in time", body(t, <-held))
 	assert.Equal(t, "ran to its end", body(t, <-running))
 	require.NoError(t, <-rig.served)
+	assert.NotContains(t, rig.said.String(), "cut off")
 }
 
 func TestStopEndsTunnelsAndTheRestAtTheEndOfTheGrace(t *testing.T) {
