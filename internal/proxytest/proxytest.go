@@ -1,5 +1,5 @@
-// Package proxytest runs the proxies that Rouse is compared with, as Debian
-// has them, in front of an address of a test's choice. They are installed by
+// Package proxytest runs the proxies that Rouse is compared with and stands
+// behind, as Debian has them. They are installed by
 // scripts/need-proxies. It is for tests alone.
 package proxytest
 
@@ -30,35 +30,44 @@ type Running struct {
 // none, and fails with CI=true.
 func Nginx(t testing.TB) Proxy {
 	t.Helper()
-	program := find(t, "nginx", "/usr/sbin/nginx")
+	find(t, "nginx")
 	return func(upstreams ...string) Running {
 		t.Helper()
-		dir, addr := t.TempDir(), freeAddr(t)
-		conf := fmt.Sprintf(`
+		addr := freeAddr(t)
+		return NginxWith(t, addr, fmt.Sprintf(`
+upstream workload { %s keepalive 16; }
+server {
+  listen %s;
+  location / { proxy_pass http://workload; proxy_http_version 1.1; proxy_set_header Connection ""; proxy_set_header Host $host; }
+}
+`, lines("server %[2]s;", upstreams), addr))
+	}
+}
+
+// NginxWith runs nginx with what stands in the http section; it listens at addr.
+func NginxWith(t testing.TB, addr, http string) Running {
+	t.Helper()
+	program, dir := find(t, "nginx"), t.TempDir()
+	conf := fmt.Sprintf(`
 daemon off; master_process off; pid %[1]s/pid; error_log %[1]s/error.log;
 events {}
 http {
   access_log off;
   client_body_temp_path %[1]s/b; proxy_temp_path %[1]s/p; fastcgi_temp_path %[1]s/f; uwsgi_temp_path %[1]s/u; scgi_temp_path %[1]s/s;
-  upstream workload { %[2]s keepalive 16; }
-  server {
-    listen %[3]s;
-    location / { proxy_pass http://workload; proxy_http_version 1.1; proxy_set_header Connection ""; proxy_set_header Host $host; }
-  }
+%[2]s
 }
-`, dir, lines("server %[2]s;", upstreams), addr)
-		return run(t, addr, program, "-p", dir, "-e", filepath.Join(dir, "error.log"), "-c", file(t, dir, "nginx.conf", conf))
-	}
+`, dir, http)
+	return run(t, addr, program, "-p", dir, "-e", filepath.Join(dir, "error.log"), "-c", file(t, dir, "nginx.conf", conf))
 }
 
 // Haproxy is the same with haproxy.
 func Haproxy(t testing.TB) Proxy {
 	t.Helper()
-	program := find(t, "haproxy", "/usr/sbin/haproxy")
+	find(t, "haproxy")
 	return func(upstreams ...string) Running {
 		t.Helper()
 		addr := freeAddr(t)
-		conf := fmt.Sprintf(`
+		return HaproxyWith(t, addr, fmt.Sprintf(`
 defaults
   mode http
   timeout connect 5s
@@ -71,9 +80,22 @@ backend workload
   option redispatch 1
   retries 3
 %s
-`, addr, lines("  server s%d %s", upstreams))
-		return run(t, addr, program, "-db", "-f", file(t, t.TempDir(), "haproxy.cfg", conf))
+`, addr, lines("  server s%d %s", upstreams)))
 	}
+}
+
+// HaproxyWith runs haproxy with its configuration; it listens at addr.
+func HaproxyWith(t testing.TB, addr, conf string) Running {
+	t.Helper()
+	return run(t, addr, find(t, "haproxy"), "-db", "-f", file(t, t.TempDir(), "haproxy.cfg", conf))
+}
+
+// CaddyWith runs Caddy with these sites; it listens at addr.
+func CaddyWith(t testing.TB, addr, sites string) Running {
+	t.Helper()
+	dir := t.TempDir()
+	conf := fmt.Sprintf("{\n\tadmin off\n\tauto_https off\n\tstorage file_system %s\n}\n%s", dir, sites)
+	return run(t, addr, "env", "XDG_CONFIG_HOME="+dir, find(t, "caddy"), "run", "--adapter", "caddyfile", "--config", file(t, dir, "Caddyfile", conf))
 }
 
 // lines writes one line for each upstream, of its number and its address.
@@ -85,13 +107,12 @@ func lines(format string, upstreams []string) string {
 	return b.String()
 }
 
-func find(t testing.TB, name, usual string) string {
+func find(t testing.TB, name string) string {
 	t.Helper()
-	if path, err := exec.LookPath(name); err == nil {
-		return path
-	}
-	if _, err := os.Stat(usual); err == nil {
-		return usual
+	for _, place := range []string{name, filepath.Join("/usr/sbin", name)} {
+		if path, err := exec.LookPath(place); err == nil {
+			return path
+		}
 	}
 	if os.Getenv("CI") == "true" {
 		t.Fatalf("there is no %s: scripts/need-proxies installs it", name)
