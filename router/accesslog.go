@@ -1,12 +1,12 @@
 package router
 
 import (
+	"cmp"
 	"context"
 	"io"
-	"strconv"
+	"math/rand/v2"
 	"sync"
 	"time"
-	"unicode/utf8"
 )
 
 const (
@@ -15,12 +15,43 @@ const (
 	logLimit      = 4 << 20  // beyond it lines are dropped and counted: the writer is stuck
 )
 
-// An accessLog writes one JSON line per request. write never waits for the
+// A LogFormat is the form of the access log.
+type LogFormat string
+
+const (
+	// LogJSON is one JSON object a line.
+	LogJSON LogFormat = "json"
+	// LogLogfmt has the same keys and values as KEY=VALUE.
+	LogLogfmt LogFormat = "logfmt"
+	// LogCLF is the Combined Log Format of Apache and nginx, without the query,
+	// and behind it the workload, the outcome, and the seconds added by Rouse, in
+	// the queue, and at the workload.
+	LogCLF LogFormat = "clf"
+)
+
+// AccessLog says where each request is logged, and how. What neither wakes nor
+// keeps awake is not. The zero value logs nothing.
+type AccessLog struct {
+	// To gets pieces of whole lines; nil turns the log off. A writer that
+	// blocks costs lines, never a request.
+	To io.Writer
+	// Format is the form of a line; empty is LogJSON.
+	Format LogFormat
+	// Percent is how many of a hundred ordinary requests are logged, by chance: of
+	// those to a workload that was awake whose status is below 400. All others
+	// are. 0 is 100.
+	Percent int
+}
+
+// An accessLog writes one line per request. write never waits for the
 // writer: lines gather in memory, and run, which must be running, writes them
 // out each 200 ms or 64 KiB; while there are none it sleeps. A nil accessLog
 // is off.
 type accessLog struct {
-	out  io.Writer
+	out     io.Writer
+	format  LogFormat
+	percent int
+
 	some chan struct{} // 1: there is a line
 	full chan struct{} // 1: enough has gathered
 
@@ -29,11 +60,19 @@ type accessLog struct {
 	dropped uint64 // lines not taken since the last flush; guarded by mu
 }
 
-func newAccessLog(out io.Writer) *accessLog {
-	if out == nil {
+func newAccessLog(cfg AccessLog) *accessLog {
+	if cfg.To == nil {
 		return nil
 	}
-	return &accessLog{out: out, some: make(chan struct{}, 1), full: make(chan struct{}, 1)}
+	return &accessLog{
+		out: cfg.To, format: cmp.Or(cfg.Format, LogJSON), percent: cmp.Or(cfg.Percent, 100),
+		some: make(chan struct{}, 1), full: make(chan struct{}, 1),
+	}
+}
+
+// takes reports whether a request is logged.
+func (l *accessLog) takes(ordinary bool) bool {
+	return !ordinary || l.percent >= 100 || rand.IntN(100) < l.percent
 }
 
 // write takes one line in; it copies it.
@@ -95,55 +134,7 @@ func (l *accessLog) take(room []byte) []byte {
 	l.lines, l.dropped = room[:0], 0
 	l.mu.Unlock()
 	if dropped > 0 {
-		lines = append(lines, `{"dropped":`...)
-		lines = append(strconv.AppendUint(lines, dropped, 10), "}\n"...)
+		lines = newLogLine(lines, l.format).number("dropped", int64(dropped)).end()
 	}
 	return lines
-}
-
-// A logLine builds one JSON object by hand: encoding/json and slog would cost
-// more than the rest of the request's bookkeeping together.
-type logLine []byte
-
-func (b logLine) key(name string) logLine {
-	if len(b) > 0 && b[len(b)-1] != '{' {
-		b = append(b, ',')
-	}
-	b = append(b, '"')
-	b = append(b, name...)
-	return append(b, `":`...)
-}
-
-func (b logLine) text(name, value string) logLine { return appendJSON(b.key(name), value) }
-
-func (b logLine) number(name string, n int64) logLine { return strconv.AppendInt(b.key(name), n, 10) }
-
-func (b logLine) flag(name string, v bool) logLine { return strconv.AppendBool(b.key(name), v) }
-
-func (b logLine) seconds(name string, d time.Duration) logLine {
-	return strconv.AppendFloat(b.key(name), d.Seconds(), 'f', 6, 64)
-}
-
-func (b logLine) time(name string, t time.Time) logLine {
-	b = append(b.key(name), '"')
-	b = t.UTC().AppendFormat(b, "2006-01-02T15:04:05.000000Z")
-	return append(b, '"')
-}
-
-// appendJSON writes a JSON string. What is not UTF-8 becomes the replacement
-// character.
-func appendJSON(b []byte, s string) []byte {
-	const hex = "0123456789abcdef"
-	b = append(b, '"')
-	for _, c := range s {
-		switch {
-		case c == '"' || c == '\\':
-			b = append(b, '\\', byte(c))
-		case c < 0x20 || c == 0x7f:
-			b = append(b, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
-		default:
-			b = utf8.AppendRune(b, c)
-		}
-	}
-	return append(b, '"')
 }

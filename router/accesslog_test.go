@@ -3,7 +3,6 @@ package router
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"strings"
 	"sync"
@@ -11,10 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-	"unicode/utf8"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"github.com/rouse-dev/rouse/internal/bubble"
 )
@@ -45,7 +42,7 @@ func (s *sink) all() []string {
 func TestLinesAreWrittenTogetherAndTheRestAtTheEnd(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		out := &sink{}
-		log := newAccessLog(out)
+		log := newAccessLog(AccessLog{To: out})
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})
 		go func() { defer close(ended); log.run(ctx, func(err error) { t.Error(err) }) }()
@@ -67,7 +64,7 @@ func TestLinesAreWrittenTogetherAndTheRestAtTheEnd(t *testing.T) {
 }
 
 func TestStuckWriterCostsLinesNotRequests(t *testing.T) {
-	log := newAccessLog(&sink{})
+	log := newAccessLog(AccessLog{To: &sink{}})
 	line := bytes.Repeat([]byte("x"), 1<<20)
 	for range logLimit>>20 + 3 {
 		log.write(line)
@@ -80,7 +77,7 @@ func TestStuckWriterCostsLinesNotRequests(t *testing.T) {
 func TestBrokenWriterIsReportedOnceAndTriedAgain(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		out := &sink{err: errors.New("no space left")}
-		log := newAccessLog(out)
+		log := newAccessLog(AccessLog{To: out})
 		var reported atomic.Int32
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
@@ -105,41 +102,16 @@ func (s *sink) mend() {
 	s.err = nil
 }
 
-func TestLogLineIsJSON(t *testing.T) {
-	var b logLine
-	b = append(b, '{')
-	b = b.text("a", "x\"\\\n\x00\x7f\u2028ä\xff").number("n", -3).flag("f", true).seconds("d", 1500*time.Millisecond)
-	b = b.time("t", time.Date(2024, 5, 6, 7, 8, 9, 123456789, time.UTC))
-	b = append(b, '}')
-	var got map[string]any
-	require.NoError(t, json.Unmarshal(b, &got), string(b))
-	assert.Equal(t, map[string]any{"a": "x\"\\\n\x00\x7f\u2028ä\ufffd", "n": -3.0, "f": true, "d": 1.5, "t": "2024-05-06T07:08:09.123456Z"}, got)
-}
-
-func FuzzAppendJSON(f *testing.F) {
-	f.Add("plain")
-	f.Add("\x00\"\\\xff\u2029")
-	f.Fuzz(func(t *testing.T, s string) {
-		var got string
-		if err := json.Unmarshal(appendJSON(nil, s), &got); err != nil {
-			t.Fatalf("%q: %v", s, err)
-		}
-		if utf8.ValidString(s) && got != s {
-			t.Fatalf("%q came back as %q", s, got)
-		}
-	})
-}
-
 func BenchmarkLogLine(b *testing.B) {
-	log := newAccessLog(&sink{})
+	log := newAccessLog(AccessLog{To: &sink{}})
 	log.lines = make([]byte, 0, logLimit)
-	var line logLine
+	var line []byte
 	now := time.Now()
 	b.ReportAllocs()
 	for b.Loop() {
-		line = append(line[:0], '{')
-		line = line.time("time", now).text("path", "/some/path").number("status", 200).seconds("total_seconds", time.Millisecond)
-		log.write(append(line, "}\n"...))
+		line = newLogLine(line[:0], log.format).
+			time("time", now).text("path", "/some/path").number("status", 200).seconds("total_seconds", time.Millisecond).end()
+		log.write(line)
 		if len(log.lines) > logFlushSize {
 			log.lines = log.lines[:0]
 		}

@@ -24,7 +24,7 @@ const (
 // later requests: whatever may outlive the request must not point into it.
 type exchange struct {
 	router *Router
-	line   logLine // scratch of the access log
+	line   []byte  // scratch of the access log
 	ids    madeIDs // of a plain request
 	call
 }

@@ -60,7 +60,7 @@ func newRig(t testing.TB, cfg rigConfig, workloads ...workload.Workload) *rig {
 		cfg.activator.WakeRepeat = 5 * time.Millisecond
 	}
 	r.act = activator.New(cfg.activator, r)
-	cfg.router.AccessLog, cfg.router.Registerer = r.log, r.reg
+	cfg.router.AccessLog.To, cfg.router.Registerer = r.log, r.reg
 	cfg.router.Logger = slog.New(slog.NewTextHandler(panicWatch{t, r.said}, nil))
 	var err error
 	r.router, err = router.New(cfg.router, r.act)

@@ -20,7 +20,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"net/netip"
@@ -48,9 +47,8 @@ type Config struct {
 	// length it said, WriteTimeout how long it may leave what is written to it
 	// unread; 0 is a minute each.
 	BodyTimeout, WriteTimeout time.Duration
-	// AccessLog gets one JSON line per request, in pieces of whole lines;
-	// nil turns it off. Run writes to it.
-	AccessLog io.Writer
+	// AccessLog has a line for each request. Run writes it.
+	AccessLog AccessLog
 	// Logger takes what the access log does not tell; nil discards.
 	Logger *slog.Logger
 	// Registerer takes the metrics; nil registers nowhere.

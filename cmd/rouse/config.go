@@ -8,6 +8,7 @@ import (
 
 	"github.com/rouse-dev/rouse/catalog"
 	"github.com/rouse-dev/rouse/internal/strict"
+	"github.com/rouse-dev/rouse/router"
 	"github.com/rouse-dev/rouse/workload"
 )
 
@@ -148,12 +149,17 @@ const (
 	formatText logFormat = "text"
 	formatJSON logFormat = "json"
 
-	accessOff  accessFormat = "off"
-	accessJSON accessFormat = "json"
+	accessOff    accessFormat = "off"
+	accessJSON                = accessFormat(router.LogJSON)
+	accessLogfmt              = accessFormat(router.LogLogfmt)
+	accessCLF                 = accessFormat(router.LogCLF)
 )
 
 // AccessLogConfig says whether each request is logged, and how.
-type AccessLogConfig struct{ Format accessFormat }
+type AccessLogConfig struct {
+	Format  accessFormat
+	Percent int // of ordinary requests
+}
 
 // defaultConfig is what holds where nobody said otherwise.
 func defaultConfig() Config {
@@ -177,7 +183,7 @@ func defaultConfig() Config {
 			Answer:     503,
 		},
 		Log:       LogConfig{Level: levelInfo, Format: formatText},
-		AccessLog: AccessLogConfig{Format: accessJSON},
+		AccessLog: AccessLogConfig{Format: accessJSON, Percent: 100},
 		origins:   map[string]string{},
 	}
 }

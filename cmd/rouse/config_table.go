@@ -70,7 +70,8 @@ func behaviourTable(c *Config) strict.Table {
 		{Name: "no_wake.answer", Doc: "Status that such a request gets while the workload sleeps.", Value: strict.One(&c.NoWake.Answer, strict.Int(200, 599))},
 		{Name: "log.level", Doc: "Least severity that is logged.", Value: strict.One(&c.Log.Level, strict.Enum(levelDebug, levelInfo, levelWarn, levelError))},
 		{Name: "log.format", Doc: "Form of the log on stderr.", Value: strict.One(&c.Log.Format, strict.Enum(formatText, formatJSON))},
-		{Name: "access_log.format", Doc: "Form in which each request is logged; off logs none.", Value: strict.One(&c.AccessLog.Format, strict.Enum(accessOff, accessJSON))},
+		{Name: "access_log.format", Doc: "Form in which each request is logged; off logs none.", Value: strict.One(&c.AccessLog.Format, strict.Enum(accessOff, accessJSON, accessLogfmt, accessCLF))},
+		{Name: "access_log.percent", Doc: "How many of a hundred ordinary requests are logged: of those to a workload that was awake with a status below 400. All others are.", Value: strict.One(&c.AccessLog.Percent, strict.Int(1, 100))},
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -93,11 +92,11 @@ func noWake(cfg NoWakeConfig) router.NoWake {
 	}
 }
 
-func accessLog(cfg AccessLogConfig) io.Writer {
+func accessLog(cfg AccessLogConfig) router.AccessLog {
 	if cfg.Format == accessOff {
-		return nil
+		return router.AccessLog{}
 	}
-	return os.Stdout
+	return router.AccessLog{To: os.Stdout, Format: router.LogFormat(cfg.Format), Percent: cfg.Percent}
 }
 
 func (g *gateway) observe(s workload.State) {
