@@ -103,6 +103,7 @@ func (s *server) guardedRoutes() []route {
 		{http.MethodGet, "/api/v1/wakes/{id}", s.wakeByID},
 		{http.MethodGet, "/api/v1/events", s.events},
 		{http.MethodGet, "/api/v1/config", s.config},
+		{http.MethodGet, "/api/v1/traefik", s.traefik},
 	}
 }
 

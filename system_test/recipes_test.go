@@ -28,16 +28,22 @@ func TestRecipes(t *testing.T) {
 		"nginx":     {proxytest.NginxWith, "listen 80;", "listen ADDR;"},
 		"haproxy":   {proxytest.HaproxyWith, "bind :80", "bind ADDR"},
 		"caddyfile": {proxytest.CaddyWith, "*.apps.example.com {", "http://*.test:PORT {\n\tbind 127.0.0.1"},
+		"yml":       {proxytest.TraefikWith, `":80"`, `"ADDR"`},
 	}
 	for name, recipe := range recipes {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			n := start(t, plan{role: "up", dir: t.TempDir(), config: mimics(t, "plain", "events", "socket")})
+			n := start(t, plan{role: "up", dir: t.TempDir(), config: mimics(t, "first", "plain", "events", "socket")})
 			addr := freeAddr(t)
 			conf := changed(t, block(t, name), "127.0.0.1:8080", strings.TrimPrefix(n.traffic, "http://"))
+			conf = strings.Replace(conf, "127.0.0.1:8081", strings.TrimPrefix(n.admin, "http://"), 1)
 			conf = changed(t, conf, recipe.from, strings.NewReplacer("ADDR", addr, "PORT", portOf(addr)).Replace(recipe.to))
 			proxy := *n
 			proxy.traffic = "http://" + recipe.run(t, addr, conf).Addr
+			eventually(t, "it has its routes", func() bool {
+				res, err := proxy.open(t.Context(), http.MethodGet, "first.test", "/", nil)
+				return err == nil && res.Body.Close() == nil && res.StatusCode == http.StatusOK
+			})
 			for _, phase := range []string{"asleep", "ready"} {
 				n.waitPhase("plain", phase)
 				tellsOfTheClient(t, &proxy, "plain.test")

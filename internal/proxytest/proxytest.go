@@ -98,6 +98,17 @@ func CaddyWith(t testing.TB, addr, sites string) Running {
 	return run(t, addr, "env", "XDG_CONFIG_HOME="+dir, find(t, "caddy"), "run", "--adapter", "caddyfile", "--config", file(t, dir, "Caddyfile", conf))
 }
 
+// TraefikWith runs Traefik with its static configuration; it listens at addr.
+// The test is skipped where there is none: Debian has no package of it.
+func TraefikWith(t testing.TB, addr, static string) Running {
+	t.Helper()
+	program, err := exec.LookPath("traefik")
+	if err != nil {
+		t.Skip("there is no traefik, and no package of it")
+	}
+	return run(t, addr, program, "--configfile", file(t, t.TempDir(), "traefik.yaml", static))
+}
+
 // lines writes one line for each upstream, of its number and its address.
 func lines(format string, upstreams []string) string {
 	var b strings.Builder
