@@ -27,8 +27,8 @@ func (r *rig) logged(n int) []string {
 
 func TestAccessLogHasTheFormThatIsAskedFor(t *testing.T) {
 	for format, want := range map[router.LogFormat]string{
-		router.LogJSON:   `^\{"time":"[^"]+","request_id":"id-1",.*"client":"127\.0\.0\.1","method":"GET",.*"path":"/a \\"b","status":200,"bytes":2,"workload":"wiki",.*"outcome":"warm","cold":false,.*"added_seconds":0\.\d{6},"queued_seconds":0\.000000,"upstream_seconds":0\.\d{6}\}$`,
-		router.LogLogfmt: `^time=\S+ request_id=id-1 trace_id=\w+ client=127\.0\.0\.1 method=GET host=wiki\.test path="/a \\"b" status=200 bytes=2 workload=wiki replica=\S+ outcome=warm cold=false total_seconds=0\.\d{6} added_seconds=0\.\d{6} queued_seconds=0\.000000 upstream_seconds=0\.\d{6}$`,
+		router.LogJSON:   `^\{"time":"[^"]+","request_id":"id-1",.*"client":"127\.0\.0\.1","method":"GET",.*"path":"/a \\"b","user_agent":"curl \\"quoted\\"","status":200,"bytes":2,"workload":"wiki",.*"outcome":"warm","cold":false,.*"added_seconds":0\.\d{6},"queued_seconds":0\.000000,"upstream_seconds":0\.\d{6}\}$`,
+		router.LogLogfmt: `^time=\S+ request_id=id-1 trace_id=\w+ client=127\.0\.0\.1 method=GET host=wiki\.test path="/a \\"b" user_agent="curl \\"quoted\\"" status=200 bytes=2 workload=wiki replica=\S+ outcome=warm cold=false total_seconds=0\.\d{6} added_seconds=0\.\d{6} queued_seconds=0\.000000 upstream_seconds=0\.\d{6}$`,
 		router.LogCLF:    `^127\.0\.0\.1 - - \[\d\d/\w{3}/\d{4}:\d\d:\d\d:\d\d \+0000\] "GET /a \\x22b HTTP/1\.1" 200 2 "-" "curl \\x22quoted\\x22" wiki warm 0\.\d{6} 0\.000000 0\.\d{6}$`,
 	} {
 		t.Run(string(format), func(t *testing.T) {

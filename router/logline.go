@@ -49,13 +49,29 @@ func (l logLine) key(name string) logLine {
 }
 
 func (l logLine) text(name, value string) logLine {
-	l = l.key(name)
+	l, value = l.key(name), shortened(value)
 	if l.json || !bare(value) {
 		l.b = appendJSON(l.b, value)
 	} else {
 		l.b = append(l.b, value...)
 	}
 	return l
+}
+
+// longestValue bounds one value of what a client said, in bytes: the room for
+// lines that wait is for many requests, not for a few long headers.
+const longestValue = 1 << 10
+
+// shortened leaves as much of a value, and no part of a character.
+func shortened(value string) string {
+	if len(value) <= longestValue {
+		return value
+	}
+	end := longestValue
+	for end > longestValue-utf8.UTFMax && !utf8.RuneStart(value[end]) {
+		end--
+	}
+	return value[:end]
 }
 
 // bare reports a value that logfmt need not quote.
@@ -128,6 +144,7 @@ func appendCLF(b []byte, s string) []byte {
 	if s == "" {
 		return append(b, '-')
 	}
+	s = shortened(s)
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c >= 0x7f || c == '"' || c == '\\' {
 			b = append(b, '\\', 'x', hexDigits[c>>4], hexDigits[c&15])

@@ -2,6 +2,8 @@ package router
 
 import (
 	"encoding/json"
+	"net/http"
+	"net/url"
 	"regexp"
 	"strconv"
 	"strings"
@@ -53,6 +55,66 @@ func FuzzAppendJSON(f *testing.F) {
 	})
 }
 
+func TestALongValueIsCutBetweenCharacters(t *testing.T) {
+	assert.Equal(t, strings.Repeat("ä", longestValue/2), shortened(strings.Repeat("ä", longestValue)))
+	assert.Equal(t, "x"+strings.Repeat("ä", longestValue/2-1), shortened("x"+strings.Repeat("ä", longestValue)))
+	assert.Len(t, shortened(strings.Repeat("\x80", 10<<10)), longestValue-utf8.UTFMax, "what is no character is cut too")
+	exact := strings.Repeat("x", longestValue)
+	assert.Equal(t, exact, shortened(exact))
+	for _, format := range []LogFormat{LogJSON, LogLogfmt, LogCLF} {
+		line := lineOf(format, "GET", "wiki.test", strings.Repeat("\x00", 10<<10), strings.Repeat("\"", 10<<10), strings.Repeat("\n", 10<<10))
+		assert.Less(t, len(line), 20<<10, format)
+	}
+}
+
+// lineOf is the line of a request, as the access log has it.
+func lineOf(format LogFormat, method, host, path, agent, referer string) string {
+	x := &exchange{}
+	x.req = &http.Request{
+		Method: method, Host: host, URL: &url.URL{Path: path}, Proto: "HTTP/1.1",
+		Header: http.Header{"User-Agent": {agent}, "Referer": {referer}},
+	}
+	x.traceparent, x.requestID, x.client, x.replica = "00-"+strings.Repeat("0", 32), referer, "127.0.0.1", agent
+	return string(x.appendLog(nil, format))
+}
+
+// combined is what a reader of the Combined Log Format takes a line apart with.
+var combined = regexp.MustCompile(`^[^ \n]+ - - \[[^\]"\n]+\] "[^"\n]*" \d+ \d+ "[^"\n]*" "[^"\n]*" \S+ \w+ [\d.]+ [\d.]+ [\d.]+\n$`)
+
+// pair is one of logfmt.
+var pair = regexp.MustCompile(`^[a-z_]+=("([^"\\\n]|\\.)*"|[^ "=\n]*)[ \n]`)
+
+// A request is one line with its own fields, whatever is in it.
+func FuzzLogLine(f *testing.F) {
+	f.Add("GET", "wiki.test", "/", "curl/8", "-")
+	f.Add("G\"T", "a b", "/\n127.0.0.1 - -", "\x00\x1b[2J\xff", "\\\" 200 0")
+	f.Add("", "", "", "status=200 outcome=warm", "\",\"status\":200,\"x\":\"")
+	f.Fuzz(func(t *testing.T, method, host, path, agent, referer string) {
+		line := lineOf(LogJSON, method, host, path, agent, referer)
+		var got struct{ Method, Host, Path, Outcome string }
+		if err := json.Unmarshal([]byte(line), &got); err != nil || strings.Count(line, "\n") != 1 {
+			t.Fatalf("%v: %s", err, line)
+		}
+		if utf8.ValidString(path) && got.Path != shortened(path) || got.Outcome != outcomeWarm.String() {
+			t.Fatalf("path %q became %q in %s", path, got.Path, line)
+		}
+		fields := 0
+		for rest := lineOf(LogLogfmt, method, host, path, agent, referer); rest != ""; fields++ {
+			m := pair.FindString(rest)
+			if m == "" {
+				t.Fatalf("no pair at %q", rest)
+			}
+			rest = rest[len(m):]
+		}
+		if want := strings.Count(lineOf(LogLogfmt, "GET", "h", "/", "a", "b"), "="); fields != want {
+			t.Fatalf("%d pairs in place of %d", fields, want)
+		}
+		if line := lineOf(LogCLF, method, host, path, agent, referer); !combined.MatchString(line) {
+			t.Fatalf("not combined: %q", line)
+		}
+	})
+}
+
 // quotedCLF is a value between quotes, as what reads such logs takes it.
 var quotedCLF = regexp.MustCompile(`^"([^"\\]|\\x[0-9a-f]{2})*"$`)
 
@@ -61,15 +123,16 @@ func FuzzLogValue(f *testing.F) {
 	for _, s := range []string{"", "plain", "a b=c", "\" 200 0\n127.0.0.1 - -", "\\", "ä\xff\u0085"} {
 		f.Add(s)
 	}
-	f.Fuzz(func(t *testing.T, s string) {
-		clf := string(append(appendCLF([]byte{'"'}, s), '"'))
+	f.Fuzz(func(t *testing.T, said string) {
+		s := shortened(said)
+		clf := string(append(appendCLF([]byte{'"'}, said), '"'))
 		if !quotedCLF.MatchString(clf) {
 			t.Fatalf("%q became %s", s, clf)
 		}
 		if back, err := strconv.Unquote(clf); s != "" && (err != nil || back != s) {
 			t.Fatalf("%q came back as %q, %v", s, back, err)
 		}
-		line := string(newLogLine(nil, LogLogfmt).text("a", s).text("b", "c").end())
+		line := string(newLogLine(nil, LogLogfmt).text("a", said).text("b", "c").end())
 		value, ok := strings.CutSuffix(strings.TrimPrefix(line, "a="), " b=c\n")
 		var back string
 		switch {

@@ -35,7 +35,7 @@ func (x *exchange) appendLog(b []byte, format LogFormat) []byte {
 		text("request_id", x.requestID).
 		text("trace_id", traceID(x.traceparent)).
 		text("client", x.client).
-		text("method", x.req.Method).text("host", x.req.Host).text("path", x.req.URL.Path).
+		text("method", x.req.Method).text("host", x.req.Host).text("path", x.req.URL.Path).text("user_agent", x.req.Header.Get("User-Agent")).
 		number("status", int64(x.status)).number("bytes", x.bytes).
 		text("workload", x.workloadName()).text("replica", x.replica).
 		text("outcome", x.outcome.String()).flag("cold", x.cold).
