@@ -2,6 +2,8 @@ package scaler
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/rouse-dev/rouse/protocol"
@@ -29,7 +31,8 @@ type draining struct {
 	askAgain time.Time // not before this
 	answered bool      // the gateways were asked
 	said     protocol.Sum
-	recorded bool // the state says that the stop begins
+	busy     string // what is in flight, and where
+	recorded bool   // the state says that the stop begins
 	stopped  bool
 }
 
@@ -61,7 +64,7 @@ func (l *life) askGateways(ctx context.Context, d *draining) {
 			if err != nil {
 				l.log.Warn("gates not closed everywhere", "error", err)
 			}
-			d.answered, d.said = true, protocol.SumUp(got, alive)
+			d.answered, d.said, d.busy = true, protocol.SumUp(got, alive), busyAt(got)
 		}
 	})
 }
@@ -70,11 +73,25 @@ func (l *life) askGateways(ctx context.Context, d *draining) {
 func (d *draining) whyBusy() error {
 	switch {
 	case d.said.InFlight:
-		return ErrInUse
+		return fmt.Errorf("%w: %s", ErrInUse, d.busy)
 	case d.said.Silent:
 		return ErrUnsure
 	}
 	return nil
+}
+
+// busyAt lists the gateways that are not done.
+func busyAt(answers []workload.Drained) string {
+	var at []string
+	for _, a := range answers {
+		switch {
+		case a.InFlight > 0:
+			at = append(at, fmt.Sprintf("%d in flight at %s", a.InFlight, a.Gateway))
+		case a.Queued > 0 || a.Open:
+			at = append(at, "new requests at "+a.Gateway)
+		}
+	}
+	return strings.Join(at, ", ")
 }
 
 // recordStop writes down that the stop begins: from here on no replica is to

@@ -305,7 +305,9 @@ func TestSleepOnRequestKeepsOthersOutForFiveSecondsAtMost(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		w.use("g1", "wiki", 1) // a stream without end
 		begun := time.Now()
-		assert.ErrorIs(t, n.Sleep(t.Context(), "wiki"), scaler.ErrInUse)
+		err := n.Sleep(t.Context(), "wiki")
+		assert.ErrorIs(t, err, scaler.ErrInUse)
+		assert.ErrorContains(t, err, ": 1 in flight at g1")
 		assert.InDelta(t, 5, time.Since(begun).Seconds(), 0.2)
 		synctest.Wait()
 		w.ready("wiki", 1)
