@@ -81,10 +81,16 @@ func invoke(t *testing.T, args ...string) result {
 // cli serves a stand-in and gives a way to run the program against it.
 func cli(t *testing.T, s *standIn) func(args ...string) result {
 	t.Helper()
-	quiet(t)
 	if s.History == nil {
 		s.History = api.NewHistory(0, 0)
 	}
+	return cliOf(t, s)
+}
+
+// cliOf is cli for any backend.
+func cliOf(t *testing.T, s api.Backend) func(args ...string) result {
+	t.Helper()
+	quiet(t)
 	server := httptest.NewServer(api.New(api.Config{}, s))
 	t.Cleanup(server.Close)
 	return func(args ...string) result { return invoke(t, append([]string{"--admin", server.URL}, args...)...) }

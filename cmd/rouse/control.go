@@ -20,9 +20,9 @@ func newWakeCommand(g *globals) *cobra.Command {
 		Use:   "wake NAME",
 		Short: "Wake a workload",
 		Long: `Wake asks for a workload to be brought up, as a request to it would. With
---wait it returns when the workload is ready: exit code 5 means that it was
-not in time, and 1 that the start failed. The wake goes on whatever becomes of
-this command.`,
+--wait it returns when the workload is ready, and tells on stderr meanwhile how
+far it is: exit code 5 means that it was not in time, and 1 that the start
+failed. The wake goes on whatever becomes of this command.`,
 		Example:           "  rouse wake wiki --wait --timeout 30s",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: g.completeName,
@@ -43,6 +43,9 @@ this command.`,
 
 func (g *globals) wake(cmd *cobra.Command, name string, wait time.Duration) error {
 	w, err := ask(cmd.Context(), g, wait+askWithin, func(ctx context.Context, c *client.Client) (api.Workload, error) {
+		if wait > 0 && g.output == formatTable {
+			defer startProgress(ctx, cmd.ErrOrStderr(), c, name)()
+		}
 		return c.Wake(ctx, name, wait)
 	})
 	var p *api.ProblemDetails

@@ -19,15 +19,15 @@ import (
 const askAgain = time.Second
 
 func newEventsCommand(g *globals) *cobra.Command {
-	q := api.EventQuery{}
+	q, f := api.EventQuery{}, eventFilter{}
 	cmd := &cobra.Command{
 		Use:   "events [NAME]",
 		Short: "Show the history, and follow it",
 		Long: `Events prints what happened last to all workloads or to one, oldest first.
 With -f it goes on with what happens from now on until it is interrupted, and
-when it loses the server it looks for it again. With -o json each event is one
-line.`,
-		Example:           "  rouse events -f\n  rouse events wiki -n 5 -o json",
+when it loses the server it looks for it again. --kind, --since and --wake leave
+out all others, before --lines are counted. With -o json each event is one line.`,
+		Example:           "  rouse events -f\n  rouse events wiki -n 5 -o json\n  rouse events --kind failed --since 24h",
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: g.completeName,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -37,15 +37,19 @@ line.`,
 			if q.Last < 0 {
 				return fail(exitUsage, fmt.Errorf("--lines %d is less than none", q.Last))
 			}
-			return g.events(cmd, q)
+			if err := f.check(); err != nil {
+				return fail(exitUsage, err)
+			}
+			return g.events(cmd, q, f)
 		},
 	}
 	cmd.Flags().BoolVarP(&q.Follow, "follow", "f", false, "go on with new events")
 	cmd.Flags().IntVarP(&q.Last, "lines", "n", 50, "how many past events to show first")
+	f.define(cmd)
 	return cmd
 }
 
-func (g *globals) events(cmd *cobra.Command, q api.EventQuery) error {
+func (g *globals) events(cmd *cobra.Command, q api.EventQuery, f eventFilter) error {
 	c, err := g.client()
 	if err != nil {
 		return err
@@ -53,10 +57,15 @@ func (g *globals) events(cmd *cobra.Command, q api.EventQuery) error {
 	ctx, begun, shown := cmd.Context(), false, &recent{limit: q.Last}
 	show := func(e api.Event) error {
 		q.After = e.ID
-		if !shown.add(e) {
+		if !f.takes(e) || !shown.add(e) {
 			return nil
 		}
 		return g.printLine(cmd.OutOrStdout(), e, func(out io.Writer) error { return writeEvent(out, e) })
+	}
+	if f.narrow() {
+		if err := pastEvents(ctx, c, q, f, show); err != nil || !q.Follow {
+			return apiError(err)
+		}
 	}
 	for {
 		err = c.Events(ctx, q, show)

@@ -49,6 +49,8 @@ probe        400.0 ms                           ██████████�
 ready          1.0 ms                                               █
 release       99.0 ms                                               █████
 total       1000.0 ms
+
+longest: start, 48 % of it: the platform's own start; stop: pause keeps the memory and skips it
 `
 	assert.Equal(t, result{exitOK, want, ""}, rouse("explain", "wiki"))
 	assert.Equal(t, result{exitOK, want, ""}, rouse("explain", "w1"))
@@ -120,6 +122,64 @@ func TestEventsPrintsTheLastOnesAndEnds(t *testing.T) {
 	assert.Equal(t, 2, strings.Count(rouse("events", "wiki").stdout, "\n"))
 	assert.Equal(t, 3, strings.Count(rouse("events", "-o", "json").stdout, "\n"), "one line each")
 	assert.Equal(t, 3, strings.Count(rouse("events", "-o", "yaml").stdout, "---\n"))
+}
+
+func TestEventsAreFilteredBeforeTheyAreCounted(t *testing.T) {
+	s := &standIn{History: api.NewHistory(0, 0)}
+	rouse := cli(t, s)
+	s.Add(failedEvent("w2"))
+	for i := range 100 {
+		e := readyEvent("w1")
+		e.At = e.At.Add(time.Duration(i) * time.Second)
+		s.Add(e)
+	}
+	s.Add(workload.Event{Workload: "blog", Kind: workload.EventSlept, At: time.Now()})
+	for args, want := range map[string]int{
+		"--kind failed":                1,
+		"--kind failed,slept":          2,
+		"--kind failed --kind slept":   2,
+		"--kind slept wiki":            0,
+		"--kind released -n 7":         7,
+		"--since 1h":                   1,
+		"--since 1h --kind failed":     0,
+		"--wake w2":                    1,
+		"--wake w1 -n 3 -o json":       3,
+		"--wake none":                  0,
+		"--kind failed,released -n 99": 99,
+	} {
+		got := rouse(append([]string{"events"}, strings.Fields(args)...)...)
+		assert.Equal(t, exitOK, got.code, args)
+		assert.Equal(t, want, strings.Count(got.stdout, "\n"), args)
+	}
+	got := rouse("events", "--kind", "fialed")
+	assert.Equal(t, exitUsage, got.code)
+	assert.Contains(t, got.stderr, "did you mean failed?")
+	assert.Equal(t, exitUsage, rouse("events", "--since", "-1h").code)
+}
+
+func TestFilteredEventsAreFollowedWhereThePastEnded(t *testing.T) {
+	quiet(t)
+	s := &standIn{History: api.NewHistory(0, 0)}
+	server := serveOn(t, "127.0.0.1:0", s)
+	defer server.Close()
+	s.Add(failedEvent("w1"))
+	s.Add(readyEvent("w2"))
+	ctx, cancel := context.WithCancel(t.Context())
+	var stdout, stderr buffer
+	ended := make(chan int, 1)
+	go func() {
+		ended <- run(ctx, []string{"events", "-f", "--kind", "failed", "--admin", server.Addr}, &stdout, &stderr)
+	}()
+	require.Eventually(t, func() bool { return strings.Contains(stdout.String(), "wake w1\n") }, 10*time.Second, time.Millisecond)
+	later := failedEvent("w3")
+	later.At = later.At.Add(time.Hour)
+	s.Add(readyEvent("w4"))
+	s.Add(later)
+	require.Eventually(t, func() bool { return strings.Contains(stdout.String(), "wake w3\n") }, 10*time.Second, time.Millisecond)
+	cancel()
+	assert.Equal(t, exitOK, <-ended)
+	assert.Equal(t, 2, strings.Count(stdout.String(), "\n"), "each once: %s", stdout.String())
+	assert.Empty(t, stderr.String())
 }
 
 // buffer is a bytes.Buffer that a test reads while a command writes.

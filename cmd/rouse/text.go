@@ -50,6 +50,9 @@ func columnWidths(rows [][]string) []int {
 
 // colored reports whether out is a terminal that should get colours.
 func (g *globals) colored(out io.Writer) bool {
+	if p, ok := out.(*picture); ok {
+		out = p.of
+	}
 	return !g.noColor && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && isTerminal(out)
 }
 

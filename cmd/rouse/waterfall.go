@@ -1,12 +1,15 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/rouse-dev/rouse/api"
+	"github.com/rouse-dev/rouse/workload"
 )
 
 // barWidth is the width of the time axis in characters.
@@ -32,9 +35,30 @@ func writeWake(out io.Writer, w api.Wake) error {
 	if len(w.Phases) > 0 {
 		fmt.Fprintf(&b, "%-8s %12s\n", "total", ms(to.Sub(from)))
 	}
+	writeLongest(&b, w, to.Sub(from))
 	writeFailure(&b, w)
 	_, err := io.WriteString(out, b.String())
 	return err
+}
+
+// phaseCauses say what the time of a phase went to, and what there is to do
+// about it.
+var phaseCauses = map[workload.WakePhase]string{
+	workload.PhaseWake:    "no scaler took the wake earlier; rouse doctor says whether one is there",
+	workload.PhaseQueue:   "others were being started; limits.starts_in_parallel lets more start at once",
+	workload.PhaseStart:   "the platform's own start; stop: pause keeps the memory and skips it",
+	workload.PhaseProbe:   "the workload's own start-up, until it answered; keep_warm has it done before anybody waits",
+	workload.PhaseReady:   "the news on its way to the gateway; rouse doctor says how far NATS is",
+	workload.PhaseRelease: "letting go what was held, a few at first; limits.release_concurrency lets go more at once",
+}
+
+// writeLongest says where most of the time of a wake went that came to its end.
+func writeLongest(b *strings.Builder, w api.Wake, total time.Duration) {
+	if w.Result != api.ResultReady || total <= 0 {
+		return
+	}
+	longest := slices.MaxFunc(w.Phases, func(x, y api.WakePhase) int { return cmp.Compare(x.DurationSeconds, y.DurationSeconds) })
+	fmt.Fprintf(b, "\nlongest: %s, %d %% of it: %s\n", longest.Phase, 100*longest.Duration()/total, phaseCauses[longest.Phase])
 }
 
 func at(gateway string) string {
