@@ -37,6 +37,7 @@ var allowed = map[string][]string{ // package -> packages of ours it may import
 	"router":             {"workload", "activator", "router/waitpage", "router/lean"},
 	"router/lean":        {},
 	"router/waitpage":    {"workload"},
+	"doctor":             {"workload"},
 	"api":                {"workload"},
 	"api/client":         {"workload", "api"},
 	"api/sablier":        {"workload", "activator"},
@@ -59,7 +60,7 @@ var allowed = map[string][]string{ // package -> packages of ours it may import
 	},
 	"cmd/rouse": {
 		"workload", "activator", "scaler", "scaler/probe", "scaler/docker", "scaler/process",
-		"events", "events/natsd", "catalog", "router", "router/waitpage", "api", "api/client", "api/sablier", "internal/strict",
+		"events", "events/natsd", "catalog", "doctor", "router", "router/waitpage", "api", "api/client", "api/sablier", "internal/strict",
 	},
 	"internal/strict":        {},
 	"internal/archtest":      {},
