@@ -9,6 +9,7 @@ import (
 	"crypto/x509"
 	"io"
 	"math/big"
+	"net"
 	"net/http"
 	"testing"
 	"time"
@@ -65,7 +66,10 @@ func TestStopLetsHeldAndRunningRequestsEnd(t *testing.T) {
 	rig.inFlight("slow", 1)
 	rig.stop()
 	require.Eventually(t, func() bool {
-		_, err := client.Do(rig.request(t.Context(), http.MethodGet, "wiki.test", "/", nil))
+		conn, err := net.Dial("tcp", rig.addr)
+		if err == nil {
+			_ = conn.Close()
+		}
 		return err != nil
 	}, patience, time.Millisecond, "no new connection is accepted")
 	rig.ready("wiki", 1, upstream(t, ok("woken in time")))
