@@ -1,12 +1,15 @@
 package e2e
 
 import (
+	"context"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/rouse-dev/rouse/internal/dockertest"
 )
 
 // TestComposeStack goes through the life of one stack; each step begins where
@@ -20,6 +23,7 @@ func TestComposeStack(t *testing.T) {
 		{"no workload runs before anybody asks for it", asleepAtFirst},
 		{"only the scaler has the docker socket", socketOnlyForScaler},
 		{"roles run with as little as they need", rolesAreConfined},
+		{"doctor finds nothing, and a network that is wrong", doctorLooks},
 		{"a request to a sleeping service is answered by it", wokenByRequest},
 		{"an unknown host wakes nothing", unknownHost},
 		{"a container stops once it is idle", stopsWhenIdle},
@@ -154,6 +158,29 @@ func restartBeneath(t *testing.T, s *stack) {
 	s.awaitAsleep("hello")
 	_, woken := s.get("hello.localhost")
 	assert.Greater(t, woken.ListeningAt, after.ListeningAt)
+}
+
+// The scaler alone has the socket, and sees which networks the gateway is in.
+func doctorLooks(t *testing.T, s *stack) {
+	said := s.composeRun("exec", "-T", "scaler", "/rouse", "doctor")
+	assert.Contains(t, said, "\n0 errors, 0 warnings, ")
+	assert.Contains(t, said, "checked      NATS at nats://nats:4222\n")
+	said = s.composeRun("exec", "-T", "gateway", "/rouse", "doctor")
+	assert.Contains(t, said, "not checked  containers: there is no /var/run/docker.sock here; only the scaler has it")
+	assert.Contains(t, said, "\n0 errors, 0 warnings, 0 notes\n")
+
+	hello, elsewhere := s.container("hello"), s.project+"_elsewhere"
+	dockertest.Network(t, elsewhere, "")
+	move := func(from, to string) {
+		require.NoError(t, s.engine.NetworkConnect(context.Background(), to, hello.ID, nil))
+		require.NoError(t, s.engine.NetworkDisconnect(context.Background(), from, hello.ID, true))
+	}
+	move(s.project+"_apps", elsewhere)
+	defer move(elsewhere, s.project+"_apps")
+	said, err := s.try(append(s.compose, "exec", "-T", "scaler", "/rouse", "doctor")...)
+	require.Error(t, err, said)
+	assert.Contains(t, said, "(network_unreachable)")
+	assert.Contains(t, said, "is not in its network "+elsewhere)
 }
 
 func statusTells(t *testing.T, s *stack) {

@@ -106,13 +106,22 @@ func composeCommand(t *testing.T) []string {
 // run runs a command in the repository's folder, as a person would.
 func (s *stack) run(command ...string) string {
 	s.t.Helper()
+	said, err := s.try(command...)
+	require.NoError(s.t, err)
+	return said
+}
+
+// try is run for a command that may fail.
+func (s *stack) try(command ...string) (string, error) {
 	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Dir, cmd.Env = "..", s.env
 	var stdout bytes.Buffer
 	both := new(transcript)
 	cmd.Stdout, cmd.Stderr = io.MultiWriter(&stdout, both), both
-	require.NoError(s.t, cmd.Run(), "%q:\n%s", command, both)
-	return stdout.String()
+	if err := cmd.Run(); err != nil {
+		return stdout.String(), fmt.Errorf("%q: %w:\n%s", command, err, both)
+	}
+	return stdout.String(), nil
 }
 
 func (s *stack) composeRun(args ...string) string {

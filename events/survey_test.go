@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -57,6 +58,25 @@ func TestASurveyTellsWhoIsThere(t *testing.T) {
 		s, err := gateway.Survey(t.Context())
 		return err == nil && s.Nodes["n"] == 1
 	}, 20*time.Second, 10*time.Millisecond, "now one does")
+}
+
+func TestASurveyTellsWhoseClockIsWrong(t *testing.T) {
+	server := eventstest.Start(t)
+	bus := server.Bus("scaler")
+	_, err := admin(t, server).PublishMsg(t.Context(), &nats.Msg{
+		Subject: "rouse.v1.activity.early", Data: []byte(`{"gateway":"early"}`),
+		Header: nats.Header{"ce-source": {"/rouse/gateway/early"}, "ce-time": {time.Now().Add(time.Hour).Format(time.RFC3339Nano)}},
+	})
+	require.NoError(t, err)
+	_, err = admin(t, server).PublishMsg(t.Context(), &nats.Msg{Subject: "rouse.v1.activity.strange", Data: []byte("{")})
+	require.NoError(t, err)
+	s, err := bus.Survey(t.Context())
+	require.NoError(t, err)
+	got, ok := peer(s, "gateway", "early")
+	require.True(t, ok)
+	assert.InDelta(t, 1, got.Offset.Hours(), 0.01)
+	_, ok = peer(s, "gateway", "strange")
+	assert.False(t, ok, "nothing can be told of it")
 }
 
 // What a scaler and a gateway may ask differs, and neither is refused as a whole.

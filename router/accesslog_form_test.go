@@ -80,3 +80,23 @@ func TestOfOrdinaryRequestsSomeAreLogged(t *testing.T) {
 	}, patience, 5*time.Millisecond, "what goes wrong is logged each time")
 	assert.Less(t, good, ordinary/2, "of the others one in a hundred")
 }
+
+func TestWhatMustNotWakeHasNoLine(t *testing.T) {
+	noWake := router.NoWake{Methods: []string{"HEAD"}, Paths: []string{"/robots.txt"}, UserAgents: []string{"UptimeRobot"}, Answer: 503}
+	rig := newRig(t, rigConfig{router: router.Config{NoWake: noWake}}, wiki(),
+		workload.Workload{Name: "asleep", Hosts: []string{"asleep.test"}, Path: "/", HoldTimeout: patience})
+	rig.ready("wiki", 1, upstream(t, ok("ok")))
+	for _, host := range []string{"wiki.test", "asleep.test"} {
+		for _, res := range []*http.Response{
+			rig.do(http.MethodHead, host, "/", nil),
+			rig.get(host, "/robots.txt"),
+			rig.get(host, "/", "User-Agent", "Mozilla/5.0 (compatible; UptimeRobot/2.0)"),
+		} {
+			_ = body(t, res)
+		}
+	}
+	_ = body(t, rig.get("wiki.test", "/counts"))
+	lines := rig.logged(1)
+	assert.Len(t, lines, 1)
+	assert.Contains(t, lines[0], `"path":"/counts"`)
+}

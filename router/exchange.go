@@ -165,6 +165,9 @@ func (x *exchange) end() {
 		x.brokenOff()
 	}
 	x.record()
+	if x.whole && x.plain != nil {
+		_ = x.plain.Complete() // while what its header says is still x's; it goes no further if it fails
+	}
 	x.router.running.Add(-1)
 	if x.whole {
 		x.call = call{} // points at nothing of the request any more

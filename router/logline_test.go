@@ -78,6 +78,21 @@ func lineOf(format LogFormat, method, host, path, agent, referer string) string 
 	return string(x.appendLog(nil, format))
 }
 
+func TestALineAllocatesNothing(t *testing.T) {
+	x := &exchange{}
+	x.req = &http.Request{Method: "GET", Host: "wiki.test", URL: &url.URL{Path: "/a b"}, Proto: "HTTP/1.1", Header: http.Header{"User-Agent": {"curl \"8\""}}}
+	x.traceparent, x.client = "00-"+strings.Repeat("0", 32), "127.0.0.1"
+	for _, format := range []LogFormat{LogJSON, LogLogfmt, LogCLF} {
+		log := newAccessLog(AccessLog{To: &sink{}, Format: format, Percent: 50})
+		log.lines = make([]byte, 0, logLimit)
+		assert.Zero(t, testing.AllocsPerRun(100, func() {
+			log.takes(true)
+			x.line = x.appendLog(x.line[:0], format)
+			log.write(x.line)
+		}), format)
+	}
+}
+
 // combined is what a reader of the Combined Log Format takes a line apart with.
 var combined = regexp.MustCompile(`^[^ \n]+ - - \[[^\]"\n]+\] "[^"\n]*" \d+ \d+ "[^"\n]*" "[^"\n]*" \S+ \w+ [\d.]+ [\d.]+ [\d.]+\n$`)
 

@@ -209,9 +209,6 @@ func (r *Router) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	x.begin(w, req)
 	defer x.end()
 	x.serve()
-	if x.plain != nil {
-		_ = x.plain.Complete() // while what its header says is still x's; it goes no further if it fails
-	}
 	x.whole = true
 }
 

@@ -230,7 +230,7 @@ func (x *examination) nats(ctx context.Context) {
 }
 
 // natsWithin is how long NATS may take to answer at all.
-const natsWithin = 5 * time.Second
+const natsWithin = 3 * time.Second
 
 func survey(ctx context.Context, cfg events.Config) (events.Survey, error) {
 	ctx, cancel := context.WithTimeout(ctx, natsWithin)

@@ -96,10 +96,10 @@ func (e *engine) introduce(ctx context.Context, s *Survey) {
 	if ping, err := e.api().Ping(ctx); err == nil {
 		s.Newest = ping.APIVersion
 	}
-	s.Spoken = e.api().ClientVersion()
 	if v, err := e.api().ServerVersion(ctx); err == nil {
 		s.Version, s.Oldest = v.Version, v.MinAPIVersion
 	}
+	s.Spoken = e.api().ClientVersion() // agreed on with the first call but a ping
 }
 
 func (e *engine) survey(ctx context.Context, named func(workload.Container) bool) ([]Surveyed, error) {
