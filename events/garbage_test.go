@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -380,8 +381,10 @@ func TestHeadersThatAreNoneAreSkipped(t *testing.T) {
 		_, err := fmt.Fprintf(conn, "HPUB %s %d %d\r\n%s{}\r\n", subject, len(header), len(header)+2, header)
 		require.NoError(t, err)
 	}
-	_, err := fmt.Fprint(conn, "PING\r\n")
-	require.NoError(t, err)
+	eventually(t, patience, func() bool {
+		_, err := p.scaler.State(t.Context(), "wiki")
+		return errors.Is(err, events.ErrMalformed)
+	}, "they are stored, and not over what comes next")
 	for name, deed := range deeds {
 		deed(7)
 		assert.NoError(t, p.gateway.Err(), name)
