@@ -35,6 +35,9 @@ BENCH_STAGES ?=
 BOTH_FLOORS := Answer|Bod|Client|Header|Sent|Connection|Pipelined|TwoWays|Refused|Informational|Stop|Nobody|Trailer|Request|Idle
 ONE_FLOOR   := Silence|TLS|HTTP2|GRPC|WebSocket|Tunnel|Memory
 
+# Those that the race detector would make say nothing.
+WITHOUT_RACE := Small|Allocates
+
 # The tests of make storms, and where it writes what it measured.
 STORMS        := AtOnceAreStartedOnceEach|HeldForManyWorkloads|SurplusOfHeldRequests|AScanner|Replayed
 STORMS_REPORT ?= docs/benchmarks/$(shell date -u +%F)-storms.md
@@ -60,6 +63,7 @@ test: ## vet, lint, unit, race and integration tests; says what was skipped and 
 	@$(TESTREPORT) -packages ./system_test/simulation -count=1 -run TestSimulation -timeout 15m
 	@$(TESTREPORT) -packages "./system_test ./e2e ./..." -race -count=1 -timeout 15m
 	@$(TESTREPORT) -packages ./router -count=1 -timeout 5m -run '$(BOTH_FLOORS)' -skip '$(ONE_FLOOR)' -args -lean=false
+	@$(TESTREPORT) -packages ./router -count=1 -timeout 5m -run '$(WITHOUT_RACE)'
 
 build: ## bin/rouse and bin/loadtest, static
 	@scripts/need-go
