@@ -137,6 +137,39 @@ func (h *History) ColdStarts(workload string) int {
 	return n
 }
 
+// LastWake gives the record of the workload's cold start that began last, and
+// whether it is under way still; false too if none is known.
+func (h *History) LastWake(name string) (wake workload.Wake, underWay bool) {
+	var last record
+	h.mu.Lock()
+	for _, r := range h.records {
+		if r.wake.Workload == name && (last.wake.ID == "" || newer(r, last) < 0) {
+			last = r
+		}
+	}
+	h.mu.Unlock()
+	return last.wake, last.wake.ID != "" && last.result() == ResultWaking
+}
+
+// UsualWake is the median of how long the workload's known cold starts took
+// from ask to ready; 0 if none is known.
+func (h *History) UsualWake(name string) time.Duration {
+	var took []time.Duration
+	h.mu.Lock()
+	for _, r := range h.records {
+		w := &r.wake
+		if w.Workload == name && r.result() == ResultReady && !w.RequestedAt.IsZero() && !w.ReadyAt.IsZero() {
+			took = append(took, max(0, w.ReadyAt.Sub(w.RequestedAt)))
+		}
+	}
+	h.mu.Unlock()
+	if len(took) == 0 {
+		return 0
+	}
+	slices.Sort(took)
+	return took[len(took)/2]
+}
+
 // Events hands over the events that q asks for; see Records. A handle so slow
 // that more events come meanwhile than the History keeps misses the oldest of
 // them; nobody else waits for it.

@@ -129,6 +129,8 @@ type problem struct {
 	RequestID string              `json:"request_id"`
 	Reason    workload.ReasonCode `json:"reason,omitempty"`
 	ExitCode  *int                `json:"exit_code,omitempty"`
+	// Progress is in the answers to waiting pages.
+	Progress *waitpage.Progress `json:"progress,omitempty"`
 }
 
 // say writes an answer of Rouse's own: a page to a navigation, a problem to
@@ -140,20 +142,26 @@ func (x *exchange) say(a answer) {
 		x.page(a).ServeHTTP(x, x.req)
 		return
 	}
-	x.writeProblem(a)
+	x.writeProblem(a, nil)
 }
 
 func (x *exchange) page(a answer) waitpage.Page {
 	return waitpage.Page{Status: a.status, Title: a.title, Detail: a.detail, RetryAfter: a.retry,
-		Workload: x.workloadName(), RequestID: x.requestID}
+		Workload: x.workloadName(), RequestID: x.requestID, Theme: x.router.theme}
 }
 
-func (x *exchange) writeProblem(a answer) {
+func (x *exchange) problem(a answer) problem {
 	p := problem{Type: "urn:rouse:problem:" + a.code, Title: a.title, Status: a.status, Detail: a.detail,
 		Workload: x.workloadName(), RequestID: x.requestID, Reason: a.reason.Code}
 	if a.reason.Code == workload.ReasonExited || a.reason.Code == workload.ReasonOOM {
 		p.ExitCode = &a.reason.ExitCode
 	}
+	return p
+}
+
+func (x *exchange) writeProblem(a answer, progress *waitpage.Progress) {
+	p := x.problem(a)
+	p.Progress = progress
 	body, _ := json.Marshal(p) // strings and ints cannot fail
 	h := x.w.Header()
 	h.Set("Content-Type", "application/problem+json")

@@ -115,12 +115,12 @@ func (x *exchange) serve() {
 	if !x.admitted() || !x.affordable() {
 		return
 	}
-	if err := x.acquire(""); err != nil {
-		x.refuse(err)
+	if x.kind == kindStatus {
+		x.attend()
 		return
 	}
-	if x.kind == kindStatus && x.cold {
-		x.sayReady()
+	if err := x.acquire(""); err != nil {
+		x.refuse(err)
 		return
 	}
 	x.forward()

@@ -183,8 +183,6 @@ func (x *exchange) refuse(err error) {
 		"request_id", x.requestID, "error", err)
 	a := x.answerTo(err)
 	switch {
-	case x.kind == kindStatus:
-		x.sayWaiting(a)
 	case x.kind == kindNavigation && errors.Is(err, activator.ErrHoldTimeout) && x.route.workload.Wait != workload.WaitHold:
 		x.sayPage()
 	default:

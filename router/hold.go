@@ -76,8 +76,6 @@ func (x *exchange) holdFor() time.Duration {
 		hold = defaultHold
 	}
 	switch {
-	case x.kind == kindStatus:
-		return min(hold, statusHold)
 	case x.kind == kindNavigation && w.Wait == workload.WaitPage:
 		return 0
 	case x.kind == kindNavigation && w.Wait != workload.WaitHold:

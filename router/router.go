@@ -30,6 +30,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/rouse-dev/rouse/activator"
+	"github.com/rouse-dev/rouse/router/waitpage"
 	"github.com/rouse-dev/rouse/workload"
 )
 
@@ -47,6 +48,11 @@ type Config struct {
 	// length it said, WriteTimeout how long it may leave what is written to it
 	// unread; 0 is a minute each.
 	BodyTimeout, WriteTimeout time.Duration
+	// Journal tells waiting pages how far a cold start has come; nil: they do
+	// not say.
+	Journal Journal
+	// Theme makes Rouse's own pages; nil is the built-in one.
+	Theme *waitpage.Theme
 	// AccessLog has a line for each request. Run writes it.
 	AccessLog AccessLog
 	// Logger takes what the access log does not tell; nil discards.
@@ -67,6 +73,8 @@ type Router struct {
 	budgets                   budgets
 	auth                      *http.Client // asks authentication services
 	turns                     *turns
+	lobby                     *lobby
+	theme                     *waitpage.Theme
 	bodyTimeout, writeTimeout time.Duration
 	meters                    *meters
 	nowhere                   *meter // of requests that no workload serves
@@ -97,6 +105,7 @@ func New(cfg Config, act *activator.Activator) (*Router, error) {
 		budgets:      budgets{perMinute: cfg.WakesPerClient},
 		auth:         newAuthClient(),
 		turns:        newTurns(),
+		theme:        cfg.Theme,
 		bodyTimeout:  cmp.Or(cfg.BodyTimeout, defaultBodyTimeout),
 		writeTimeout: cmp.Or(cfg.WriteTimeout, defaultWriteTimeout),
 		meters:       meters,
@@ -104,6 +113,7 @@ func New(cfg Config, act *activator.Activator) (*Router, error) {
 		access:       newAccessLog(cfg.AccessLog),
 		logger:       logger,
 	}
+	r.lobby = &lobby{activator: act, journal: cfg.Journal, leaving: r.leaving.Load, rooms: map[string]*room{}}
 	r.exchanges.New = func() any { return &exchange{router: r} }
 	r.table.Store(&table{})
 	return r, nil

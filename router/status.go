@@ -1,21 +1,26 @@
 package router
 
 import (
+	"encoding/json"
+	"errors"
 	"net/http"
 	"net/url"
 	"time"
 
+	"github.com/rouse-dev/rouse/activator"
 	"github.com/rouse-dev/rouse/router/waitpage"
 )
 
 const (
-	// statusPath is where a waiting page asks whether its wait is over. While
-	// the workload is awake the path is the workload's own.
+	// statusPath is where a waiting page asks how its wait goes. While the
+	// workload is awake the path is the workload's own.
 	statusPath = "/.rouse/status"
-	// statusHold is how long one such question is held. It is a waiter like
-	// any other, so that the wake is repeated while a page is open, and the
-	// page hears of the end at once.
-	statusHold = 20 * time.Second
+	// pollHold is how long one such question is held that does not ask for
+	// events.
+	pollHold = time.Second
+	// beatEvery is how often a silent stream of events has a comment, so that
+	// no proxy takes it for dead.
+	beatEvery = 15 * time.Second
 	// pageRetry is the pace of a browser without JavaScript.
 	pageRetry = 3 * time.Second
 )
@@ -33,6 +38,7 @@ func statusRoute(routes *table, r *http.Request) *route {
 func (x *exchange) sayPage() {
 	x.outcome = outcomePage
 	name := x.workloadName()
+	progress := x.router.lobby.progress(name, time.Now())
 	page := waitpage.Page{
 		Title:      name + " is waking up",
 		Detail:     "It was asleep. This page shows it as soon as it is there.",
@@ -40,20 +46,59 @@ func (x *exchange) sayPage() {
 		RequestID:  x.requestID,
 		RetryAfter: pageRetry,
 		StatusURL:  statusPath + "?workload=" + url.QueryEscape(name),
+		Progress:   progress,
+		Theme:      x.router.theme,
 	}
 	page.ServeHTTP(x, x.req)
 }
 
+// attend answers a waiting page that asks how its wait goes, by events or, to
+// one that does not ask for these, by what is known after a while.
+func (x *exchange) attend() {
+	gate := x.router.activator.Gate(x.route.workload.Name)
+	if gate == nil {
+		x.refuse(activator.ErrRemoved)
+		return
+	}
+	if lease, ok := gate.Pass(activator.Ask{Prefer: x.prefers()}); ok {
+		x.take(lease)
+		x.forward()
+		return
+	}
+	if x.barred {
+		x.refuse(activator.ErrAsleep)
+		return
+	}
+	x.keep()
+	ctx, stop := x.router.leavers.watch(x.req, x.plain != nil)
+	defer stop()
+	visit, ok := x.router.lobby.enter(gate, x.traceparent)
+	if !ok {
+		x.sayWaiting(lobbyFull, waitpage.Progress{})
+		return
+	}
+	defer visit.leave()
+	x.outcome = outcomePage
+	if accepts(x.req.Header, "text/event-stream") {
+		x.tellEvents(ctx, visit)
+		return
+	}
+	x.tellOnce(ctx, visit)
+}
+
+// lobbyFull is for a page that is one too many.
+var lobbyFull = answer{status: http.StatusServiceUnavailable, outcome: outcomeShed, code: "too-many-pages", waiting: true,
+	title: "Too many pages wait here", detail: "This page asks again in a while.", retry: retryHeld}
+
 // sayWaiting answers a waiting page's question with "not yet", or with the
 // problem that ended its wait.
-func (x *exchange) sayWaiting(a answer) {
+func (x *exchange) sayWaiting(a answer, progress waitpage.Progress) {
 	if a.waiting {
 		x.w.Header().Set(waitpage.WaitingHeader, "?1")
 	}
-	if a.outcome == outcomeTimeout {
-		a.retry = time.Second // it has waited here, and need not wait there
-	}
-	x.say(a)
+	x.outcome = a.outcome
+	x.w.Header().Set("X-Request-Id", x.requestID)
+	x.writeProblem(a, &progress)
 }
 
 // sayReady answers a waiting page's question with "now".
@@ -61,4 +106,19 @@ func (x *exchange) sayReady() {
 	x.outcome = outcomeHeld
 	x.w.Header().Set("Cache-Control", "no-store")
 	x.WriteHeader(http.StatusNoContent)
+}
+
+// answerToVisit is what a page is told whose wait did not end in readiness.
+func (x *exchange) answerToVisit(err error) answer {
+	if errors.Is(err, errNotYet) {
+		return answer{status: http.StatusServiceUnavailable, outcome: outcomePage, code: "waking", waiting: true,
+			title: x.workloadName() + " is waking up", detail: "The page asks again."}
+	}
+	return x.answerTo(err)
+}
+
+// eventOf is an answer as an event has it.
+func (x *exchange) eventOf(a answer) []byte {
+	body, _ := json.Marshal(x.problem(a)) // strings and ints cannot fail
+	return body
 }

@@ -29,11 +29,12 @@ type Config struct {
 	Gateway        string // empty: made from the host's name
 	// Defaults has the settings that a workload takes where neither its
 	// labels nor its entry says otherwise.
-	Defaults  workload.Workload
-	Limits    LimitsConfig
-	NoWake    NoWakeConfig
-	Log       LogConfig
-	AccessLog AccessLogConfig
+	Defaults    workload.Workload
+	Limits      LimitsConfig
+	NoWake      NoWakeConfig
+	WaitingPage WaitingPageConfig
+	Log         LogConfig
+	AccessLog   AccessLogConfig
 	// Workloads are the entries of the file.
 	Workloads []catalog.Entry
 
@@ -126,6 +127,11 @@ type NoWakeConfig struct {
 	Paths      []string
 	UserAgents []string
 	Answer     int
+}
+
+// WaitingPageConfig says how the pages look that stand in for a workload.
+type WaitingPageConfig struct {
+	Template string // file of a theme; empty: the built-in page
 }
 
 // LogConfig says what is logged and how.

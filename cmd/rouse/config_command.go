@@ -9,6 +9,7 @@ import (
 
 	"github.com/rouse-dev/rouse/catalog"
 	"github.com/rouse-dev/rouse/internal/strict"
+	"github.com/rouse-dev/rouse/router/waitpage"
 	"github.com/rouse-dev/rouse/workload"
 )
 
@@ -35,6 +36,9 @@ server and changes nothing. Exit code 3 means that there are problems.`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := load()
+			if err == nil {
+				err = c.checkTheme()
+			}
 			if err != nil {
 				return err
 			}
@@ -46,6 +50,19 @@ server and changes nothing. Exit code 3 means that there are problems.`,
 			return err
 		},
 	}
+}
+
+// checkTheme reports a theme that the built-in page would stand in for. It is
+// no reason not to start.
+func (c *Config) checkTheme() error {
+	var p problems
+	if file := c.WaitingPage.Template; file != "" {
+		if err := waitpage.CheckTheme(file); err != nil {
+			p.add(c.Origin("waiting_page.template"), "waiting_page.template: "+err.Error(),
+				"correct it; until then the built-in page stands in for it")
+		}
+	}
+	return p.err()
 }
 
 func newConfigShow(load func() (Config, error)) *cobra.Command {

@@ -68,6 +68,7 @@ func behaviourTable(c *Config) strict.Table {
 		{Name: "no_wake.paths", Doc: "Path prefixes that neither wake nor keep awake.", Value: strict.Many(&c.NoWake.Paths, strict.List, pathCodec())},
 		{Name: "no_wake.user_agents", Doc: "Parts of User-Agent that neither wake nor keep awake.", Value: strict.Many(&c.NoWake.UserAgents, strict.List, strict.Text(filled))},
 		{Name: "no_wake.answer", Doc: "Status that such a request gets while the workload sleeps.", Value: strict.One(&c.NoWake.Answer, strict.Int(200, 599))},
+		{Name: "waiting_page.template", Doc: "File of a template in place of the built-in waiting page; empty for none.", Value: strict.One(&c.WaitingPage.Template, strict.Text(nil))},
 		{Name: "log.level", Doc: "Least severity that is logged.", Value: strict.One(&c.Log.Level, strict.Enum(levelDebug, levelInfo, levelWarn, levelError))},
 		{Name: "log.format", Doc: "Form of the log on stderr.", Value: strict.One(&c.Log.Format, strict.Enum(formatText, formatJSON))},
 		{Name: "access_log.format", Doc: "Form in which each request is logged; off logs none.", Value: strict.One(&c.AccessLog.Format, strict.Enum(accessOff, accessJSON, accessLogfmt, accessCLF))},

@@ -14,6 +14,7 @@ import (
 	"github.com/rouse-dev/rouse/activator"
 	"github.com/rouse-dev/rouse/api"
 	"github.com/rouse-dev/rouse/router"
+	"github.com/rouse-dev/rouse/router/waitpage"
 	"github.com/rouse-dev/rouse/workload"
 )
 
@@ -64,7 +65,7 @@ func newGateway(c *core, l *listeners) (*gateway, error) {
 	r, err := router.New(router.Config{
 		TrustedProxies: c.cfg.TrustedProxies, NoWake: noWake(c.cfg.NoWake), WakesPerClient: limits.WakesPerClient,
 		BodyTimeout: limits.BodyTimeout, WriteTimeout: limits.WriteTimeout, AccessLog: accessLog(c.cfg.AccessLog),
-		Logger: c.log, Registerer: c.reg,
+		Journal: c.history, Theme: theme(c.cfg.WaitingPage, c.log), Logger: c.log, Registerer: c.reg,
 	}, g.act)
 	if err != nil {
 		return nil, err
@@ -90,6 +91,16 @@ func noWake(cfg NoWakeConfig) router.NoWake {
 	return router.NoWake{
 		Prefetch: cfg.Prefetch, Methods: cfg.Methods, Paths: cfg.Paths, UserAgents: cfg.UserAgents, Answer: cfg.Answer,
 	}
+}
+
+// theme is the user's; nil: there is none.
+func theme(cfg WaitingPageConfig, log *slog.Logger) *waitpage.Theme {
+	if cfg.Template == "" {
+		return nil
+	}
+	return waitpage.NewTheme(cfg.Template, func(err error) {
+		log.Error("waiting_page.template has a fault, the built-in page stands in for it", "error", err)
+	})
 }
 
 func accessLog(cfg AccessLogConfig) router.AccessLog {

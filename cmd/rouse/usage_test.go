@@ -89,6 +89,20 @@ func TestBadConfigurationExitsWithItsOwnCodeAndPlainLines(t *testing.T) {
 	}
 }
 
+func TestConfigCheckFindsTheFaultsOfATheme(t *testing.T) {
+	quiet(t)
+	require.NoError(t, os.WriteFile("own.html", []byte("<p>\n{{.Titel}}"), 0o600))
+	require.NoError(t, os.WriteFile("rouse.yaml", []byte("waiting_page: {template: own.html}\n"), 0o600))
+	got := invoke(t, "config", "check")
+	assert.Equal(t, exitConfig, got.code)
+	assert.Contains(t, got.stderr, "rouse.yaml:1:")
+	assert.Contains(t, got.stderr, "own.html:2:")
+	assert.Contains(t, got.stderr, "Titel")
+
+	require.NoError(t, os.WriteFile("own.html", []byte("<p>{{.Title}}"), 0o600))
+	assert.Equal(t, exitOK, invoke(t, "config", "check").code)
+}
+
 // The address is that of the flag, else of ROUSE_ADMIN, else of the
 // configuration; a token of the configuration is for that address alone.
 func TestAdminAddressAndTokenAreFound(t *testing.T) {

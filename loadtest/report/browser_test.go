@@ -3,49 +3,17 @@
 package report
 
 import (
-	"context"
 	"fmt"
-	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/chromedp/cdproto/cdp"
-	"github.com/chromedp/cdproto/emulation"
-	"github.com/chromedp/cdproto/log"
-	"github.com/chromedp/cdproto/network"
-	"github.com/chromedp/cdproto/runtime"
-	"github.com/chromedp/chromedp"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-)
 
-// browser starts one without a window, which ends with the test.
-func browser(t *testing.T) context.Context {
-	t.Helper()
-	program := ""
-	for _, name := range []string{"chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"} {
-		if path, err := exec.LookPath(name); err == nil {
-			program = path
-			break
-		}
-	}
-	if program == "" {
-		t.Skip("no browser: scripts/need-browser installs one")
-	}
-	options := append(chromedp.DefaultExecAllocatorOptions[:],
-		chromedp.ExecPath(program), chromedp.UserDataDir(t.TempDir()), chromedp.NoSandbox, chromedp.DisableGPU,
-		chromedp.Flag("disable-dev-shm-usage", true), chromedp.WSURLReadTimeout(2*time.Minute))
-	ctx, end := chromedp.NewExecAllocator(t.Context(), options...)
-	t.Cleanup(end)
-	ctx, end = context.WithTimeout(ctx, 3*time.Minute)
-	t.Cleanup(end)
-	ctx, end = chromedp.NewContext(ctx)
-	t.Cleanup(func() { _ = chromedp.Cancel(ctx); end() }) // waits for its process
-	return ctx
-}
+	"github.com/rouse-dev/rouse/internal/browsertest"
+)
 
 // What a browser makes of a page, measured in it.
 type look struct {
@@ -99,38 +67,6 @@ const measure = `(() => {
   };
 })()`
 
-// listen keeps what the browser complains of and asks for.
-func listen(t *testing.T, ctx context.Context) (take func() (complaints, requests []string)) {
-	t.Helper()
-	var mu sync.Mutex
-	var complaints, requests []string
-	require.NoError(t, chromedp.Listen(ctx, func(event any) {
-		mu.Lock()
-		defer mu.Unlock()
-		switch event := event.(type) {
-		case *log.EventEntryAdded:
-			complaints = append(complaints, event.Entry.Text)
-		case *runtime.EventConsoleAPICalled:
-			complaints = append(complaints, string(event.Type))
-		case *runtime.EventExceptionThrown:
-			complaints = append(complaints, event.ExceptionDetails.Text)
-		case *network.EventRequestWillBeSent:
-			requests = append(requests, event.Request.URL)
-		}
-	}))
-	_, err := chromedp.Call(ctx, network.Enable, network.EnableParams{})
-	require.NoError(t, err)
-	_, err = chromedp.Call(ctx, log.Enable, cdp.Empty{})
-	require.NoError(t, err)
-	return func() ([]string, []string) {
-		mu.Lock()
-		defer mu.Unlock()
-		gone, asked := complaints, requests
-		complaints, requests = nil, nil
-		return gone, asked
-	}
-}
-
 // pagesForBrowser are one of each kind, and what has to be read on it.
 func pagesForBrowser(t *testing.T) map[string][]string {
 	t.Helper()
@@ -153,30 +89,22 @@ func pagesForBrowser(t *testing.T) map[string][]string {
 	return pages
 }
 
-func measured(t *testing.T, ctx context.Context, scheme string, width int64) look {
-	t.Helper()
-	require.NoError(t, chromedp.Do(ctx, chromedp.EmulateViewport(width, 900)))
-	_, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
-		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
-	})
-	require.NoError(t, err)
-	l, err := chromedp.Run(ctx, chromedp.Evaluate[look](measure))
-	require.NoError(t, err)
-	return l
+func measured(tab *browsertest.Tab, scheme string, width int64) look {
+	tab.Screen(scheme, width, 900)
+	return browsertest.Eval[look](tab, measure)
 }
 
 func TestABrowserShowsThePages(t *testing.T) {
-	ctx := browser(t)
-	take := listen(t, ctx)
+	tab := browsertest.Open(t, nil)
 	for dir, words := range pagesForBrowser(t) {
 		url := "file://" + filepath.Join(dir, Name)
-		require.NoError(t, chromedp.Do(ctx, chromedp.EmulateViewport(1280, 900), chromedp.Navigate(url)))
+		tab.Visit(url)
 		grounds := map[string]bool{}
 		for _, screen := range []struct {
 			scheme string
 			width  int64
 		}{{"light", 1280}, {"light", 700}, {"light", 320}, {"dark", 320}} {
-			l := measured(t, ctx, screen.scheme, screen.width)
+			l := measured(tab, screen.scheme, screen.width)
 			where := fmt.Sprint(filepath.Base(dir), screen)
 			grounds[l.Ground] = true
 			assert.Zero(t, l.Overflow, where)
@@ -191,7 +119,7 @@ func TestABrowserShowsThePages(t *testing.T) {
 			}
 		}
 		assert.Len(t, grounds, 2, "light and dark differ")
-		complaints, requests := take()
+		complaints, requests := tab.Heard()
 		assert.Empty(t, complaints)
 		for _, asked := range requests {
 			assert.True(t, asked == url || strings.HasPrefix(asked, "data:"), "it asks for %s", asked)
