@@ -9,8 +9,14 @@ import (
 	"time"
 )
 
-// leaveCheck is how often held clients are looked at.
-const leaveCheck = 100 * time.Millisecond
+const (
+	// leaveCheck is how often held clients are looked at.
+	leaveCheck = 100 * time.Millisecond
+	// leaveLooks is at how many of them: a look is a call of the system, and
+	// open waiting pages may be thousands. Where there are more, it takes
+	// longer until each has had its turn.
+	leaveLooks = 1024
+)
 
 var errLeft = errors.New("the client closed its connection")
 
@@ -24,16 +30,18 @@ type leavers struct {
 	some chan struct{} // 1: there is somebody
 
 	mu   sync.Mutex
-	held map[*held]struct{} // guarded by mu
+	held []*held // guarded by mu
+	turn int     // index of who is looked at next; guarded by mu
 }
 
 type held struct {
 	conn   net.Conn
 	cancel context.CancelCauseFunc
+	at     int // its index; -1: it is not looked at any more
 }
 
 func newLeavers() *leavers {
-	return &leavers{some: make(chan struct{}, 1), held: map[*held]struct{}{}}
+	return &leavers{some: make(chan struct{}, 1)}
 }
 
 // connKey is the context key of the net.Conn that a request came over.
@@ -59,15 +67,28 @@ func (l *leavers) watch(r *http.Request, unseen bool) (ctx context.Context, stop
 	ctx, cancel := context.WithCancelCause(ctx)
 	h := &held{conn: conn, cancel: cancel}
 	l.mu.Lock()
-	l.held[h] = struct{}{}
+	h.at = len(l.held)
+	l.held = append(l.held, h)
 	l.mu.Unlock()
 	nudge(l.some)
 	return ctx, func() {
 		l.mu.Lock()
-		delete(l.held, h)
+		l.drop(h)
 		l.mu.Unlock()
 		cancel(nil)
 	}
+}
+
+// drop looks at one no more; the last takes its place. Under the lock.
+func (l *leavers) drop(h *held) {
+	if h.at < 0 {
+		return
+	}
+	last := len(l.held) - 1
+	l.held[h.at] = l.held[last]
+	l.held[h.at].at = h.at
+	l.held[last] = nil
+	l.held, h.at = l.held[:last], -1
 }
 
 func (l *leavers) run(ctx context.Context) {
@@ -96,16 +117,22 @@ func nudge(c chan<- struct{}) {
 	}
 }
 
-// check ends the hold of every client that has left, and reports whether any
-// are held still.
+// check ends the hold of clients that have left, and reports whether any are
+// held still.
 func (l *leavers) check() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for h := range l.held {
-		if left(h.conn) {
-			h.cancel(errLeft)
-			delete(l.held, h)
+	for range min(len(l.held), leaveLooks) {
+		if l.turn >= len(l.held) {
+			l.turn = 0
 		}
+		h := l.held[l.turn]
+		if !left(h.conn) {
+			l.turn++
+			continue
+		}
+		h.cancel(errLeft)
+		l.drop(h)
 	}
 	return len(l.held) > 0
 }

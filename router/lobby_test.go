@@ -285,7 +285,10 @@ func TestThousandsOfOpenPagesReload(t *testing.T) {
 			}
 		}
 	}
-	read(conns[len(conns)-1], "event: progress")
+	for _, conn := range conns {
+		read(conn, "event: progress")
+	}
+	rig.queued("wiki", 1)
 	rig.ready("wiki", 1, upstream(t, ok("wiki")))
 	for _, conn := range conns {
 		read(conn, "event: ready")
