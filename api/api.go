@@ -48,6 +48,7 @@ type server struct {
 	backend Backend
 	origin  *http.CrossOriginProtection
 	page    *page
+	news    *news
 }
 
 // A route is one path with the one method it answers; GET answers HEAD too.
@@ -69,7 +70,7 @@ func New(cfg Config, backend Backend) http.Handler {
 	if cfg.Heartbeat <= 0 {
 		cfg.Heartbeat = 15 * time.Second
 	}
-	s := &server{cfg: cfg, backend: backend, origin: http.NewCrossOriginProtection(), page: newPage()}
+	s := &server{cfg: cfg, backend: backend, origin: http.NewCrossOriginProtection(), page: newPage(), news: newNews(backend)}
 	mux := http.NewServeMux()
 	for _, r := range s.openRoutes() {
 		mux.Handle(r.pattern, s.serve(r))
@@ -87,18 +88,23 @@ func (s *server) openRoutes() []route {
 	return []route{
 		{http.MethodGet, "/healthz", s.health},
 		{http.MethodGet, "/readyz", s.ready},
+		{http.MethodGet, "/{$}", s.dashboard},
 	}
 }
 
 func (s *server) guardedRoutes() []route {
 	return []route{
-		{http.MethodGet, "/{$}", s.table},
 		{http.MethodGet, "/metrics", s.metrics()},
 		{http.MethodGet, "/api/v1/workloads", s.workloads},
 		{http.MethodGet, "/api/v1/workloads/{name}", s.workload},
 		{http.MethodGet, "/api/v1/workloads/{name}/logs", s.logs},
 		{http.MethodPost, "/api/v1/workloads/{name}/wake", s.wake},
 		{http.MethodPost, "/api/v1/workloads/{name}/sleep", s.sleep},
+		{http.MethodPost, "/api/v1/workloads/{name}/keep", s.keep},
+		{http.MethodGet, "/api/v1/days", s.days},
+		{http.MethodGet, "/api/v1/added", s.added},
+		{http.MethodGet, "/api/v1/findings", s.findings},
+		{http.MethodGet, "/api/v1/live", s.live},
 		{http.MethodGet, "/api/v1/wakes", s.wakes},
 		{http.MethodGet, "/api/v1/wakes/{id}", s.wakeByID},
 		{http.MethodGet, "/api/v1/events", s.events},

@@ -39,6 +39,9 @@ type Catalog interface {
 	// Problems tells what is wrong with descriptions of workloads, those
 	// that are missing from the list because of it included.
 	Problems(ctx context.Context) []workload.Problem
+	// Findings tells what else is wrong, or could be better, as far as this
+	// process can see it.
+	Findings(ctx context.Context) ([]Finding, error)
 }
 
 // Controls acts on one workload; ErrNoWorkload if there is none of that name,
@@ -54,6 +57,11 @@ type Controls interface {
 	// when it was left running because of its traffic. A workload that
 	// sleeps already is no error.
 	Sleep(ctx context.Context, name string) error
+	// Keep wakes the workload if it sleeps, and keeps it awake for d from then
+	// on, whatever its idle timeout; 0 ends that. It returns when the workload
+	// is awake, with ErrNotReady and ErrFailed as Wake does; the workload is
+	// returned as it is then.
+	Keep(ctx context.Context, name string, d time.Duration) (Workload, error)
 	// Logs gives the last lines it wrote, oldest first.
 	Logs(ctx context.Context, name string, lines int) ([]string, error)
 }
@@ -64,6 +72,9 @@ type Records interface {
 	Wakes(ctx context.Context) ([]Wake, error)
 	// WakeByID gives one; ErrNoWake if it is not or no longer known.
 	WakeByID(ctx context.Context, id string) (Wake, error)
+	// Day draws the 24 hours before now of each workload that is given, with
+	// whether it is awake now.
+	Day(now time.Time, awake map[string]bool) map[string]Strip
 	// Events hands over the events that q asks for, one after the other, and
 	// blocks until there are no more, ctx ends or handle returns an error,
 	// which it returns.

@@ -21,6 +21,7 @@ type fake struct {
 	*api.History
 	workloads []api.Workload
 	problems  []workload.Problem
+	findings  []api.Finding
 	checks    []api.Check
 	config    any
 	lines     []string
@@ -29,6 +30,7 @@ type fake struct {
 	mu    sync.Mutex
 	waits []time.Duration // of each Wake; guarded by mu
 	slept []string        // guarded by mu
+	kept  []time.Duration // of each Keep; guarded by mu
 	asked int             // lines asked for; guarded by mu
 }
 
@@ -56,6 +58,8 @@ func (f *fake) Workload(_ context.Context, name string) (api.Workload, error) {
 
 func (f *fake) Problems(context.Context) []workload.Problem { return f.problems }
 
+func (f *fake) Findings(context.Context) ([]api.Finding, error) { return f.findings, f.err }
+
 func (f *fake) Wake(ctx context.Context, name string, wait time.Duration) (api.Workload, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -69,6 +73,13 @@ func (f *fake) Sleep(ctx context.Context, name string) error {
 	f.slept = append(f.slept, name)
 	_, err := f.Workload(ctx, name)
 	return err
+}
+
+func (f *fake) Keep(ctx context.Context, name string, d time.Duration) (api.Workload, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.kept = append(f.kept, d)
+	return f.Workload(ctx, name)
 }
 
 func (f *fake) Logs(ctx context.Context, name string, lines int) ([]string, error) {

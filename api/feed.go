@@ -37,10 +37,16 @@ func eventOf(e workload.Event) Event {
 	return v
 }
 
-// same tells a repeated event, whatever its ID.
-func (e *Event) same(o *Event) bool {
-	return e.At.Equal(o.At) && e.Kind == o.Kind && e.Workload == o.Workload &&
-		e.Generation == o.Generation && e.Actor == o.Actor
+// An eventKey tells a repeated event, whatever its ID.
+type eventKey struct {
+	at              int64 // in nanoseconds since 1970
+	kind            workload.EventKind
+	workload, actor string
+	generation      uint64
+}
+
+func (e *Event) key() eventKey {
+	return eventKey{e.At.UnixNano(), e.Kind, e.Workload, e.Actor, e.Generation}
 }
 
 // A feed is the last events in the order they came, and a way to wait for
@@ -51,25 +57,31 @@ type feed struct {
 	life  string // tells this feed's IDs from those of another process
 
 	mu   sync.Mutex
-	ring []Event       // the last ones, oldest first, at most twice limit; guarded by mu
-	next int           // number of the next event; that of ring[0] is next - len(ring); guarded by mu
-	more chan struct{} // closed and replaced when one is added; guarded by mu
+	ring []Event               // the last ones, oldest first, at most twice limit; guarded by mu
+	keys map[eventKey]struct{} // of those in ring; guarded by mu
+	next int                   // number of the next event; that of ring[0] is next - len(ring); guarded by mu
+	more chan struct{}         // closed and replaced when one is added; guarded by mu
 }
 
 func newFeed(limit int) *feed {
-	return &feed{limit: limit, life: rand.Text()[:8], more: make(chan struct{})}
+	return &feed{limit: limit, life: rand.Text()[:8], keys: map[eventKey]struct{}{}, more: make(chan struct{})}
 }
 
 // add appends e unless it is there already.
 func (f *feed) add(e Event) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if slices.ContainsFunc(f.ring, func(o Event) bool { return o.same(&e) }) {
+	key := e.key()
+	if _, known := f.keys[key]; known {
 		return
 	}
+	f.keys[key] = struct{}{}
 	e.ID = f.life + "-" + strconv.Itoa(f.next)
 	if len(f.ring) == 2*f.limit {
 		// The readers may hold parts of the old array: leave it to them.
+		for i := range f.ring[:f.limit] {
+			delete(f.keys, f.ring[i].key())
+		}
 		f.ring = slices.Clone(f.ring[f.limit:])
 	}
 	f.ring = append(f.ring, e)

@@ -16,11 +16,10 @@ const maxBody = 4 << 10
 
 // headers gives every answer its protection and its request ID.
 func (s *server) headers(next http.Handler) http.Handler {
-	csp := "default-src 'none'; style-src " + s.page.styleHash + "; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		h.Set("Cache-Control", "no-store")
-		h.Set("Content-Security-Policy", csp)
+		h.Set("Content-Security-Policy", s.page.policy)
 		h.Set("Cross-Origin-Opener-Policy", "same-origin")
 		h.Set("Cross-Origin-Resource-Policy", "same-origin")
 		h.Set("Referrer-Policy", "no-referrer")
@@ -28,6 +27,10 @@ func (s *server) headers(next http.Handler) http.Handler {
 		h.Set("X-Frame-Options", "DENY")
 		h.Set("X-Request-ID", requestID(r))
 		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+		if tokenInURL(r) {
+			s.fail(w, r, badRequest("a token does not belong into the URL, where logs and histories keep it: send Authorization: Bearer, and replace that token"))
+			return
+		}
 		next.ServeHTTP(w, r)
 	})
 }
@@ -78,15 +81,37 @@ func (s *server) admit(w http.ResponseWriter, r *http.Request, method string) er
 // guard asks for the token, or without one keeps web pages out.
 func (s *server) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch {
-		case s.cfg.Token == "" && !localHost(r.Host):
-			s.fail(w, r, fmt.Errorf("%w: without a token this is for the local machine, and %q may be anybody's name for it: use an address or localhost", errForeign, r.Host))
-		case !s.trusted(r):
-			s.fail(w, r, fmt.Errorf("%w: send Authorization: Bearer with the token of admin.token_file", errNoToken))
-		default:
-			next.ServeHTTP(w, r)
+		err := s.local(r)
+		if err == nil && !s.trusted(r) {
+			err = fmt.Errorf("%w: send Authorization: Bearer with the token of admin.token_file", errNoToken)
 		}
+		if err != nil {
+			s.fail(w, r, err)
+			return
+		}
+		next.ServeHTTP(w, r)
 	})
+}
+
+// local refuses, where no token is needed, a name that may be anybody's for
+// the local machine.
+func (s *server) local(r *http.Request) error {
+	if s.cfg.Token == "" && !localHost(r.Host) {
+		return fmt.Errorf("%w: without a token this is for the local machine, and %q may be anybody's name for it: use an address or localhost", errForeign, r.Host)
+	}
+	return nil
+}
+
+// tokenInURL reports a token where every log, history and Referer would have
+// it, by one of the names that people give it.
+func tokenInURL(r *http.Request) bool {
+	q := r.URL.Query()
+	for _, name := range []string{"token", "access_token", "auth_token", "authorization", "bearer", "api_key"} {
+		if q.Has(name) {
+			return true
+		}
+	}
+	return r.URL.User != nil
 }
 
 // trusted reports that no token is needed or that the right one is shown. The

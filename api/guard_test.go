@@ -14,17 +14,18 @@ import (
 
 func TestTokenIsAskedForEverywhereButForHealth(t *testing.T) {
 	cfg := api.Config{Token: "s3cret"}
-	for _, path := range []string{"/", "/metrics", "/api/v1/workloads", "/api/v1/workloads/wiki", "/api/v1/workloads/wiki/logs", "/api/v1/wakes", "/api/v1/wakes/x", "/api/v1/events", "/api/v1/config", "/nowhere"} {
+	for _, path := range []string{"/metrics", "/api/v1/days", "/api/v1/added", "/api/v1/findings", "/api/v1/live", "/api/v1/workloads", "/api/v1/workloads/wiki", "/api/v1/workloads/wiki/logs", "/api/v1/wakes", "/api/v1/wakes/x", "/api/v1/events", "/api/v1/config", "/nowhere"} {
 		w := serve(cfg, newFake(), httptest.NewRequest(http.MethodGet, path, nil))
 		assert.Equal(t, http.StatusUnauthorized, problem(t, w).Status, path)
 		assert.Equal(t, `Bearer realm="rouse"`, w.Header().Get("WWW-Authenticate"))
 	}
 	f := newFake()
-	for _, path := range []string{"/api/v1/workloads/wiki/wake", "/api/v1/workloads/wiki/sleep"} {
+	for _, path := range []string{"/api/v1/workloads/wiki/wake", "/api/v1/workloads/wiki/sleep", "/api/v1/workloads/wiki/keep?for=1h"} {
 		assert.Equal(t, http.StatusUnauthorized, serve(cfg, f, httptest.NewRequest(http.MethodPost, path, nil)).Code)
 	}
 	assert.Empty(t, f.waits)
 	assert.Empty(t, f.slept)
+	assert.Empty(t, f.kept)
 	for _, path := range []string{"/healthz", "/readyz"} {
 		assert.Equal(t, http.StatusOK, serve(cfg, newFake(), httptest.NewRequest(http.MethodGet, path, nil)).Code, path)
 	}
@@ -46,6 +47,19 @@ func TestOnlyTheRightBearerTokenIsLetIn(t *testing.T) {
 		r := httptest.NewRequest(http.MethodGet, "/api/v1/workloads", nil)
 		r.Header.Set("Authorization", header)
 		assert.Equal(t, want, serve(api.Config{Token: "s3cret"}, newFake(), r).Code, "%q", header)
+	}
+}
+
+func TestTokenInTheURLIsRefusedEverywhere(t *testing.T) {
+	for _, path := range []string{"/?token=s3cret", "/api/v1/workloads?access_token=s3cret", "/healthz?token=", "/nowhere?bearer=x"} {
+		for _, token := range []string{"", "s3cret"} {
+			r := httptest.NewRequest(http.MethodGet, path, nil)
+			r.Header.Set("Authorization", "Bearer s3cret") // even beside the right one
+			p := problem(t, serve(api.Config{Token: token}, newFake(), r))
+			assert.Equal(t, http.StatusBadRequest, p.Status, path)
+			assert.Contains(t, p.Detail, "Authorization: Bearer")
+			assert.NotContains(t, p.Detail, "s3cret")
+		}
 	}
 }
 

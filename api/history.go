@@ -25,10 +25,11 @@ type History struct {
 
 	mu      sync.Mutex
 	records map[string]record // wake ID -> what is known; guarded by mu
+	ready   map[string]int    // workload -> cold starts that made it ready, the forgotten ones too; guarded by mu
+	days    map[string]*day   // workload -> its last day; guarded by mu
 	// floor is when the youngest forgotten wake began: one that began no
 	// later is not taken in again, or it would be counted again. Guarded by mu.
-	floor     time.Time
-	forgotten map[string]int // workload -> cold starts no longer in records; guarded by mu
+	floor time.Time
 }
 
 // NewHistory makes a History of the last wakes cold starts and the last events
@@ -41,10 +42,11 @@ func NewHistory(wakes, events int) *History {
 		events = 2000
 	}
 	return &History{
-		feed:      newFeed(events),
-		limit:     wakes,
-		records:   map[string]record{},
-		forgotten: map[string]int{},
+		feed:    newFeed(events),
+		limit:   wakes,
+		records: map[string]record{},
+		ready:   map[string]int{},
+		days:    map[string]*day{},
 	}
 }
 
@@ -53,6 +55,7 @@ func (h *History) Add(e workload.Event) {
 	if e.Wake != nil && e.Wake.ID != "" {
 		h.record(newRecord(e))
 	}
+	h.note(e)
 	h.feed.add(eventOf(e))
 }
 
@@ -61,15 +64,27 @@ func (h *History) record(r record) {
 	defer h.mu.Unlock()
 	id := r.wake.ID
 	if known, ok := h.records[id]; ok {
-		h.records[id] = known.add(r)
+		next := known.add(r)
+		h.count(known, -1)
+		h.count(next, 1)
+		h.records[id] = next
 		return
 	}
 	if !r.began.After(h.floor) {
 		return
 	}
+	h.count(r, 1)
 	h.records[id] = r
 	if len(h.records) > h.limit {
 		h.forgetOldest()
+	}
+}
+
+// count adds n to the cold starts of a record's workload if it made that
+// ready. Under the lock.
+func (h *History) count(r record, n int) {
+	if r.result() == ResultReady {
+		h.ready[r.wake.Workload] += n
 	}
 }
 
@@ -83,9 +98,6 @@ func (h *History) forgetOldest() {
 	}
 	delete(h.records, oldest.wake.ID)
 	h.floor = oldest.began
-	if oldest.result() == ResultReady {
-		h.forgotten[oldest.wake.Workload]++
-	}
 }
 
 // newer orders records for slices.SortFunc, the youngest first.
@@ -128,13 +140,7 @@ func (h *History) WakeByID(_ context.Context, id string) (Wake, error) {
 func (h *History) ColdStarts(workload string) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	n := h.forgotten[workload]
-	for _, r := range h.records {
-		if r.wake.Workload == workload && r.result() == ResultReady {
-			n++
-		}
-	}
-	return n
+	return h.ready[workload]
 }
 
 // LastWake gives the record of the workload's cold start that began last, and

@@ -1,6 +1,8 @@
 package api_test
 
 import (
+	"bytes"
+	"compress/gzip"
 	"crypto/sha256"
 	"encoding/base64"
 	"net/http"
@@ -29,7 +31,7 @@ func TestPageShowsWorkloadsAndProblemsEscaped(t *testing.T) {
 	require.Equal(t, http.StatusOK, w.Code)
 	assert.Equal(t, "text/html; charset=utf-8", w.Header().Get("Content-Type"))
 	body := w.Body.String()
-	assert.NotContains(t, body, "<script")
+	assert.Equal(t, 1, strings.Count(body, "<script"), "its own")
 	for _, want := range []string{`<th scope="row">wiki</th>`, "wiki.example.com", "2026-05-01T13:00:00Z", "two ports", "v1.2.3", `lang="en"`, "&lt;script&gt;"} {
 		assert.Contains(t, body, want)
 	}
@@ -41,26 +43,48 @@ func TestPageWithoutWorkloadsSaysHowToHaveOne(t *testing.T) {
 	f.workloads = nil
 	body := get(f, "/").Body.String()
 	assert.Contains(t, body, "rouse.enable=true")
-	assert.NotContains(t, body, "<table")
+	assert.Contains(t, body, `<table id="table" hidden>`)
 	wellFormed(t, body)
 }
 
 func TestPageLoadsNothingAndItsStyleIsAllowedByItsHash(t *testing.T) {
 	w := get(newFake(), "/")
-	_, after, ok := strings.Cut(w.Body.String(), "<style>")
-	require.True(t, ok)
-	style, _, _ := strings.Cut(after, "</style>")
-	sum := sha256.Sum256([]byte(style))
-	assert.Contains(t, w.Header().Get("Content-Security-Policy"), "style-src 'sha256-"+base64.StdEncoding.EncodeToString(sum[:])+"'")
-	for _, loads := range []string{"src=", "@import", "url(", "http://", "https://", "style=", "onclick"} {
-		assert.NotContains(t, w.Body.String(), loads)
+	body := w.Body.String()
+	for tag, opening := range map[string]string{"style": "<style>", "script": `<script type="module">`} {
+		_, after, ok := strings.Cut(body, opening)
+		require.True(t, ok, opening)
+		text, _, _ := strings.Cut(after, "</"+tag+">")
+		sum := sha256.Sum256([]byte(text))
+		assert.Contains(t, w.Header().Get("Content-Security-Policy"), tag+"-src 'sha256-"+base64.StdEncoding.EncodeToString(sum[:])+"'")
 	}
+	for _, loads := range []string{" src=", "@import", "url(", "https://", " style=", "onclick", "import("} {
+		assert.NotContains(t, body, loads)
+	}
+	assert.Equal(t, 1, strings.Count(body, "http://"), "the name of SVG's elements")
+	var packed bytes.Buffer
+	zip := gzip.NewWriter(&packed)
+	_, err := zip.Write([]byte(body))
+	require.NoError(t, err)
+	require.NoError(t, zip.Close())
+	assert.Less(t, packed.Len(), 60<<10)
+}
+
+func TestPageGivesNothingAwayWithoutTheToken(t *testing.T) {
+	w := serve(api.Config{Token: "s3cret", Version: "v1.2.3"}, newFake(), httptest.NewRequest(http.MethodGet, "/", nil))
+	require.Equal(t, http.StatusOK, w.Code, "a browser can show a token by script only")
+	for _, secret := range []string{"wiki", "v1.2.3", "10.0.0.2"} {
+		assert.NotContains(t, w.Body.String(), secret)
+	}
+	wellFormed(t, w.Body.String())
+	r := httptest.NewRequest(http.MethodGet, "/", nil)
+	r.Header.Set("Authorization", "Bearer s3cret")
+	assert.Contains(t, serve(api.Config{Token: "s3cret"}, newFake(), r).Body.String(), "wiki")
 }
 
 // wellFormed checks that every element that is opened is closed in its turn.
 func wellFormed(t *testing.T, text string) {
 	t.Helper()
-	void := map[string]bool{"meta": true}
+	void := map[string]bool{"meta": true, "link": true, "input": true}
 	var open []string
 	z := html.NewTokenizer(strings.NewReader(text))
 	for {

@@ -26,6 +26,9 @@ type Workload struct {
 	LastRequestAt time.Time `json:"last_request_at,omitzero"`
 	// SleepsAt is when it will sleep if nothing uses it until then.
 	SleepsAt time.Time `json:"sleeps_at,omitzero"`
+	// KeptUntil is until when it is kept awake because somebody asked for
+	// that, whatever its idle timeout.
+	KeptUntil time.Time `json:"kept_until,omitzero"`
 	// RetryAt is, in the phase failed, when the next wake may start it.
 	RetryAt time.Time `json:"retry_at,omitzero"`
 	// ColdStarts counts the wakes that made it ready, as far back as the
@@ -89,6 +92,25 @@ type WakeList struct {
 type LogLines struct {
 	Workload string   `json:"workload"`
 	Lines    []string `json:"lines"`
+}
+
+// A Finding is one thing that is wrong, or could be better.
+type Finding struct {
+	// Severity is error, warning or note.
+	Severity string `json:"severity"`
+	// Code is one of a fixed set, for scripts.
+	Code string `json:"code"`
+	// Place is where it is: a container, file:line:col, an address.
+	Place string `json:"place"`
+	// What is wrong, Why it matters, and the Fix: a sentence each.
+	What string `json:"what"`
+	Why  string `json:"why"`
+	Fix  string `json:"fix"`
+}
+
+// FindingList is the answer of GET /api/v1/findings, the worst first.
+type FindingList struct {
+	Findings []Finding `json:"findings"`
 }
 
 // A Check is one thing that Rouse needs in order to do its work.

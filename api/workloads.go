@@ -39,6 +39,15 @@ func (s *server) list(r *http.Request) (WorkloadList, error) {
 	return list, nil
 }
 
+// findings are what rouse doctor finds from here.
+func (s *server) findings(w http.ResponseWriter, r *http.Request) error {
+	found, err := s.backend.Findings(r.Context())
+	if err != nil {
+		return err
+	}
+	return reply(w, http.StatusOK, FindingList{Findings: append([]Finding{}, found...)})
+}
+
 // complete adds the problems, and makes lists that are nil empty ones: a
 // caller need not tell null from [].
 func complete(w Workload, problems []workload.Problem) Workload {
@@ -127,6 +136,29 @@ func (s *server) sleep(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 		return s.replyWorkload(w, r, name)
+	})
+}
+
+// Bounds of what a workload may be kept awake for.
+const (
+	minKeep = time.Second
+	maxKeep = 24 * time.Hour
+)
+
+// keep answers when the workload is awake, and kept so.
+func (s *server) keep(w http.ResponseWriter, r *http.Request) error {
+	text := r.URL.Query().Get("for")
+	d, err := time.ParseDuration(text)
+	if err != nil || d != 0 && (d < minKeep || d > maxKeep) {
+		return badRequest("for=%q is not a duration such as 1h, from %s to %s, or 0 to end it", text, minKeep, maxKeep)
+	}
+	return s.named(r, func(name string) error {
+		s.begin(w, r, "keep asked for", name)
+		got, err := s.backend.Keep(r.Context(), name, d)
+		if err != nil {
+			return notReady(got, err)
+		}
+		return reply(w, http.StatusOK, complete(got, s.backend.Problems(r.Context())))
 	})
 }
 

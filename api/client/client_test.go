@@ -39,12 +39,18 @@ func (b *backend) Workload(_ context.Context, name string) (api.Workload, error)
 
 func (b *backend) Problems(context.Context) []workload.Problem { return nil }
 
+func (b *backend) Findings(context.Context) ([]api.Finding, error) { return nil, b.err }
+
 func (b *backend) Wake(ctx context.Context, name string, wait time.Duration) (api.Workload, error) {
 	b.wait = wait
 	return b.Workload(ctx, name)
 }
 
 func (b *backend) Sleep(context.Context, string) error { return b.err }
+
+func (b *backend) Keep(ctx context.Context, name string, d time.Duration) (api.Workload, error) {
+	return b.Wake(ctx, name, d)
+}
 
 func (b *backend) Logs(_ context.Context, _ string, lines int) ([]string, error) {
 	b.lines = lines

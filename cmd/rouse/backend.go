@@ -28,13 +28,17 @@ type backend struct {
 	wake func(ctx context.Context, w workload.Wake) error
 	// actor names this process in the asks it makes.
 	actor string
+	// settings are those of this process, and scales says that it has a scaler.
+	settings Config
+	scales   bool
+	findings findings
 }
 
 // newBackend answers for a process with these parts; g and n may be nil.
 func newBackend(c *core, g *gateway, n *node) *backend {
 	b := &backend{
 		History: c.history, dir: c.dir, bus: c.bus, board: c.board, actor: c.name, config: c.cfg.view(),
-		wake: c.wake, ready: c.ready,
+		wake: c.wake, ready: c.ready, settings: c.cfg, scales: n != nil,
 	}
 	if n != nil {
 		b.ready = n.ready
@@ -106,7 +110,11 @@ func (b *backend) describe(name string, views map[string]activator.View) (api.Wo
 			}
 		}
 	}
-	w.SleepsAt = sleepsAt(spec, state, w, later(use.KeptUntil, v.KeptUntil))
+	kept := later(use.KeptUntil, v.KeptUntil)
+	w.SleepsAt = sleepsAt(spec, state, w, kept)
+	if kept.After(time.Now()) {
+		w.KeptUntil = kept
+	}
 	w.ColdStarts = b.ColdStarts(name)
 	for _, p := range b.dir.wrong() {
 		if p.Workload == name {
@@ -186,6 +194,47 @@ func (b *backend) Sleep(ctx context.Context, name string) error {
 		return fmt.Errorf("%w: %q", api.ErrNoWorkload, name)
 	}
 	return backendError(b.bus.AskSleep(ctx, spec.Node, name))
+}
+
+// Keep has the gateway of this process keep the workload awake, as a proxy
+// beside it would.
+func (b *backend) Keep(ctx context.Context, name string, d time.Duration) (api.Workload, error) {
+	spec, _, ok := b.dir.find(name)
+	if !ok {
+		return api.Workload{}, fmt.Errorf("%w: %q", api.ErrNoWorkload, name)
+	}
+	if b.act == nil {
+		return api.Workload{}, fmt.Errorf("%w: it is a gateway that keeps workloads awake, and this process is none: ask one of them", api.ErrUnavailable)
+	}
+	gate := b.act.Gate(name)
+	if gate == nil {
+		return api.Workload{}, fmt.Errorf("%w: %q", api.ErrNoWorkload, name)
+	}
+	var err error
+	if d == 0 {
+		gate.Free()
+	} else {
+		ctx, cancel := context.WithTimeout(ctx, spec.WakeTimeout)
+		defer cancel()
+		err = keepError(gate.Await(ctx, activator.Ask{Hold: spec.WakeTimeout}, d))
+	}
+	w, _ := b.describe(name, b.views())
+	return w, err
+}
+
+func keepError(err error) error {
+	var failed *activator.FailedError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &failed):
+		return fmt.Errorf("%w: %s", api.ErrFailed, failed.State.Reason)
+	case errors.Is(err, activator.ErrHoldTimeout), errors.Is(err, activator.ErrCanceled):
+		return fmt.Errorf("%w: %w", api.ErrNotReady, err)
+	case errors.Is(err, activator.ErrRemoved):
+		return api.ErrNoWorkload
+	}
+	return fmt.Errorf("%w: %w", api.ErrUnavailable, err)
 }
 
 // Logs asks the workload's scaler.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rouse-dev/rouse/api"
 	"github.com/rouse-dev/rouse/api/client"
 	"github.com/rouse-dev/rouse/catalog"
 	"github.com/rouse-dev/rouse/doctor"
@@ -74,16 +75,22 @@ func (x *examination) server(ctx context.Context) {
 		x.unchecked("the running Rouse at "+c.Base(), apiError(err).Error())
 		return
 	}
-	x.Server = &doctor.Server{Address: c.Base(), Missing: missing(ctx, c), Now: time.Now()}
-	for _, w := range list.Workloads {
+	x.uses(c.Base(), list.Workloads)
+	x.Server.Missing = missing(ctx, c)
+	x.Problems = list.Problems
+	x.checked("Rouse at %s, %s", c.Base(), several(len(list.Workloads), "workload"))
+}
+
+// uses takes in what a running Rouse says of its workloads.
+func (x *examination) uses(address string, list []api.Workload) {
+	x.Server = &doctor.Server{Address: address, Now: time.Now()}
+	for _, w := range list {
 		x.Server.Uses = append(x.Server.Uses, doctor.Use{
 			Name: w.Name, Phase: w.Phase, Since: w.Since, Reason: w.Reason.String(),
 			InFlight: w.InFlight, Queued: w.Queued, LastRequestAt: w.LastRequestAt,
 		})
 		x.know(workload.Workload{Name: w.Name})
 	}
-	x.Problems = list.Problems
-	x.checked("Rouse at %s, %s", c.Base(), several(len(list.Workloads), "workload"))
 }
 
 // know adds a workload unless one of its name is there; the first told most.
