@@ -10,9 +10,11 @@ import (
 )
 
 type metrics struct {
-	connected prometheus.Gauge
-	lag       *prometheus.HistogramVec // subject: the kind of message
-	errors    *prometheus.CounterVec   // kind
+	connected  prometheus.Gauge
+	lag        *prometheus.HistogramVec // subject: the kind of message
+	errors     *prometheus.CounterVec   // kind
+	advisories *prometheus.CounterVec   // kind, stream_name
+	census     *census
 }
 
 func newMetrics(r prometheus.Registerer) (*metrics, error) {
@@ -30,11 +32,16 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 			Name: "rouse_nats_errors_total",
 			Help: "Errors that the NATS connection was told of (denied, slow_consumer, other), and messages skipped (malformed, version).",
 		}, []string{"kind"}),
+		advisories: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "rouse_nats_advisories_total",
+			Help: "What the NATS server told of Rouse's streams: max_deliveries, msg_terminated, quorum_lost, leader_elected, deleted.",
+		}, []string{"kind", "stream_name"}),
+		census: newCensus(),
 	}
 	if r == nil {
 		return m, nil
 	}
-	return m, errors.Join(register(r, &m.connected), register(r, &m.lag), register(r, &m.errors))
+	return m, errors.Join(register(r, &m.connected), register(r, &m.lag), register(r, &m.errors), register(r, &m.advisories), register(r, &m.census))
 }
 
 // register shares a collector that another Bus has registered before.

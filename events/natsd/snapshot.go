@@ -44,7 +44,7 @@ func (s *Server) Snapshot() series.Snapshot {
 		out.Server.IsMetaLeader = yes(js.Meta.Leader == varz.Name)
 	}
 	out.Totals = &series.Totals{
-		Disabled: js.Disabled, Streams: js.Streams, Consumers: js.Consumers, Messages: js.Messages, Bytes: js.Bytes,
+		Disabled: js.Disabled, Streams: js.Streams, Consumers: js.Consumers, Messages: int64(js.Messages), Bytes: js.Bytes,
 		MaxMemory: js.Config.MaxMemory, MaxStorage: js.Config.MaxStore,
 	}
 	for _, a := range js.AccountDetails {

@@ -124,7 +124,9 @@ func (g gauges) totals(t Totals) {
 	g.show(serverDisabled, oneIf(t.Disabled))
 	g.show(serverStreams, float64(t.Streams))
 	g.show(serverConsumers, float64(t.Consumers))
-	g.show(serverMessages, float64(t.Messages))
+	if t.Messages >= 0 {
+		g.show(serverMessages, float64(t.Messages))
+	}
 	g.show(serverBytes, float64(t.Bytes))
 	g.show(serverMaxMemory, float64(t.MaxMemory))
 	g.show(serverMaxStorage, float64(t.MaxStorage))

@@ -36,11 +36,13 @@ type Server struct {
 	MetaLeader, IsMetaLeader string
 }
 
-// Totals count what there is. Limits are bytes; -1 is none.
+// Totals count what there is. Limits are bytes; -1 is none. Messages of -1 are
+// not known.
 type Totals struct {
 	Disabled              bool
 	Streams, Consumers    int
-	Messages, Bytes       uint64
+	Messages              int64
+	Bytes                 uint64
 	MaxMemory, MaxStorage int64
 }
 
