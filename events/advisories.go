@@ -86,12 +86,16 @@ func decodeAdvisory(msg *nats.Msg) (advisory, error) {
 		return advisory{}, fmt.Errorf("%w subject %q", ErrMalformed, cut(msg.Subject, tellWidth))
 	}
 	var body struct {
+		Type       string `json:"type"`
 		Leader     string `json:"leader"`
 		Reason     string `json:"reason"`
 		Deliveries uint64 `json:"deliveries"`
 	}
 	if err := json.Unmarshal(msg.Data, &body); err != nil {
 		return advisory{}, fmt.Errorf("%w: %w", ErrMalformed, err)
+	}
+	if !strings.HasPrefix(body.Type, "io.nats.jetstream.advisory.") {
+		return advisory{}, fmt.Errorf("%w: no advisory", ErrMalformed)
 	}
 	a := advisory{kind: strings.ToLower(tokens[1]), stream: tokens[2]}
 	if len(tokens) == 4 {

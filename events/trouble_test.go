@@ -79,7 +79,7 @@ func TestTroubleIsBounded(t *testing.T) {
 
 func TestWhatIsNoAdvisoryIsRefused(t *testing.T) {
 	for subject, data := range map[string]string{
-		advisoryRoot + "STREAM.QUORUM_LOST.ROUSE_WAKES": "no json", advisoryRoot + "STREAM": "{}", advisoryRoot + "a.b.c.d.e": "{}",
+		advisoryRoot + "STREAM.QUORUM_LOST.ROUSE_WAKES": "no json", advisoryRoot + "STREAM": "{}", advisoryRoot + "STREAM.QUORUM_LOST.KV_ROUSE_STATE": `{"type":"io.nats.jetstream.api.v1.stream_info_response"}`, advisoryRoot + "a.b.c.d.e": "{}",
 	} {
 		_, err := decodeAdvisory(&nats.Msg{Subject: subject, Data: []byte(data)})
 		assert.ErrorIs(t, err, ErrMalformed, subject)
