@@ -25,7 +25,7 @@ func problems(wrong []workload.Problem, known []workload.Workload) []Finding {
 	for _, p := range wrong {
 		if p.Kind == workload.ProblemNATS {
 			all = append(all, Finding{Warning, "nats_advisory", p.Place, p.Message,
-				"what NATS has lost or holds back, nobody is told of: wakes and states may come late, or not at all", fixOf(p)})
+				"a wake or a state that NATS does not take or deliver reaches nobody: workloads wake late, or not at all", fixOf(p)})
 			continue
 		}
 		f := Finding{Error, codeOf(p), p.Place, p.Message, "the workload is left out until this is mended: requests for it get 404, and nothing wakes it", fixOf(p)}

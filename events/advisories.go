@@ -72,7 +72,7 @@ func (b *Bus) advise(msg *nats.Msg) {
 	if !slices.Contains(streamNames, a.stream) {
 		return // of another application in this account
 	}
-	b.metrics.advisories.WithLabelValues(a.kind, a.stream).Inc()
+	b.metrics.advised(a).Inc()
 	if b.trouble.hear(a, time.Now()) {
 		b.log.Warn("nats server tells of trouble", "kind", a.kind, "stream", a.stream, "consumer", a.consumer, "detail", a.detail)
 	}
@@ -80,15 +80,13 @@ func (b *Bus) advise(msg *nats.Msg) {
 
 // decodeAdvisory reads one; the subject says what it is about.
 func decodeAdvisory(msg *nats.Msg) (advisory, error) {
-	rest, _ := strings.CutPrefix(msg.Subject, advisoryRoot)
-	tokens := strings.Split(rest, ".")
-	if len(tokens) < 3 || len(tokens) > 4 {
+	a := advisoryOf(msg.Subject)
+	if a.kind == "" {
 		return advisory{}, fmt.Errorf("%w subject %q", ErrMalformed, cut(msg.Subject, tellWidth))
 	}
 	var body struct {
 		Type       string `json:"type"`
 		Leader     string `json:"leader"`
-		Reason     string `json:"reason"`
 		Deliveries uint64 `json:"deliveries"`
 	}
 	if err := json.Unmarshal(msg.Data, &body); err != nil {
@@ -97,19 +95,28 @@ func decodeAdvisory(msg *nats.Msg) (advisory, error) {
 	if !strings.HasPrefix(body.Type, "io.nats.jetstream.advisory.") {
 		return advisory{}, fmt.Errorf("%w: no advisory", ErrMalformed)
 	}
-	a := advisory{kind: strings.ToLower(tokens[1]), stream: tokens[2]}
-	if len(tokens) == 4 {
-		a.consumer = tokens[3]
-	}
 	switch a.kind {
 	case leaderElected:
 		a.detail = cut(body.Leader, tellWidth)
-	case msgTerminated:
-		a.detail = cut(body.Reason, tellWidth)
 	case maxDeliveries:
 		a.detail = fmt.Sprint(body.Deliveries)
 	}
 	return a, nil
+}
+
+// advisoryOf reads a subject, which is not one of an advisory if the kind is
+// empty.
+func advisoryOf(subject string) (a advisory) {
+	rest, ok := strings.CutPrefix(subject, advisoryRoot)
+	tokens := strings.Split(rest, ".")
+	if !ok || len(tokens) < 3 || len(tokens) > 4 {
+		return advisory{}
+	}
+	a = advisory{kind: strings.ToLower(tokens[1]), stream: tokens[2]}
+	if len(tokens) == 4 {
+		a.consumer = tokens[3]
+	}
+	return a
 }
 
 // Trouble is what the server told of within the last 15 minutes and has not

@@ -34,9 +34,16 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 		}, []string{"kind"}),
 		advisories: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "rouse_nats_advisories_total",
-			Help: "What the NATS server told of Rouse's streams: max_deliveries, msg_terminated, quorum_lost, leader_elected, deleted.",
+			Help: "What the NATS server told of Rouse's streams and their consumers, by kind.",
 		}, []string{"kind", "stream_name"}),
 		census: newCensus(),
+	}
+	for _, stream := range streamNames {
+		for _, subject := range advisories {
+			a := advisoryOf(subject)
+			a.stream = stream
+			m.advised(a) // from 0 on, so that the first one is an increase
+		}
 	}
 	if r == nil {
 		return m, nil
@@ -58,6 +65,15 @@ func register[C prometheus.Collector](r prometheus.Registerer, c *C) error {
 		return fmt.Errorf("register metrics: %w", err)
 	}
 	return nil
+}
+
+// advised gives the count of a kind of advisory.
+func (m *metrics) advised(a advisory) prometheus.Counter {
+	scope := "stream_"
+	if a.consumer != "" {
+		scope = "consumer_"
+	}
+	return m.advisories.WithLabelValues(scope+a.kind, a.stream)
 }
 
 // heard records how old a message is. The clocks of two machines may differ:

@@ -215,7 +215,9 @@ func TestMessagesDroppedHereAreCounted(t *testing.T) {
 		require.NoError(t, witness.Publish("rouse.v1.drain.wiki", nil))
 	}
 	require.NoError(t, witness.Flush())
-	eventually(t, patience, func() bool { return gathered(t, reg, "subject")["rouse_nats_dropped_messages_total drain"] >= 5000-4096 }, "drops are seen")
+	eventually(t, patience, func() bool {
+		return gathered(t, reg, "subject")["rouse_nats_dropped_messages_total drain"] >= 5000-4096
+	}, "drops are seen")
 	before := gathered(t, reg, "subject")
 	assert.InDelta(t, 4096, before["rouse_nats_waiting_messages drain"], 0)
 	assert.Positive(t, gathered(t, reg, "kind")["rouse_nats_errors_total slow_consumer"])
@@ -258,8 +260,8 @@ func TestAdvisoriesBecomeTrouble(t *testing.T) {
 	eventually(t, patience, func() bool { return len(b.Trouble()) == 2 }, "it is told")
 	assert.Equal(t, "nats stream ROUSE_ACTIVITY", b.Trouble()[0].Place)
 	all := gathered(t, reg, "kind", "stream_name")
-	assert.InDelta(t, 1, all["rouse_nats_advisories_total deleted ROUSE_ACTIVITY"], 0)
-	assert.InDelta(t, 1, all["rouse_nats_advisories_total max_deliveries ROUSE_EVENTS"], 0)
+	assert.InDelta(t, 1, all["rouse_nats_advisories_total stream_deleted ROUSE_ACTIVITY"], 0)
+	assert.InDelta(t, 1, all["rouse_nats_advisories_total consumer_max_deliveries ROUSE_EVENTS"], 0)
 }
 
 func TestWhoMayNotHearAdvisoriesIsWellAllTheSame(t *testing.T) {
