@@ -36,7 +36,7 @@ type Monitor struct {
 }
 
 // Monitor makes one. id names who asks, in the labels; nodes gives the nodes
-// that have workloads, and may be called from any goroutine.
+// that have workloads, first those that matter most. It is called by Snapshot.
 func (b *Bus) Monitor(id string, nodes func() []string) *Monitor {
 	return &Monitor{bus: b, id: id, nodes: nodes}
 }
@@ -76,8 +76,7 @@ func (m *Monitor) ask() series.Snapshot {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), attemptLimit)
 	defer cancel()
-	nodes := slices.Compact(slices.Sorted(slices.Values(m.nodes())))
-	nodes = nodes[:min(len(nodes), monitoredNodes)]
+	nodes := firstNodes(m.nodes())
 
 	a := answers{streams: make([]*series.Stream, len(streamNames)), consumers: make([]*series.Consumer, len(nodes))}
 	denied := make(chan string, 1+len(streamNames)+len(nodes))
@@ -111,6 +110,17 @@ func (m *Monitor) ask() series.Snapshot {
 		m.denied[subject] = true
 	}
 	return m.put(a)
+}
+
+// firstNodes gives each once, and of very many the first.
+func firstNodes(all []string) []string {
+	var nodes []string
+	for _, node := range all {
+		if len(nodes) < monitoredNodes && !slices.Contains(nodes, node) {
+			nodes = append(nodes, node)
+		}
+	}
+	return nodes
 }
 
 // put makes one snapshot of the answers.

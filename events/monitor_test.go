@@ -14,7 +14,6 @@ import (
 
 	"github.com/rouse-dev/rouse/events"
 	"github.com/rouse-dev/rouse/events/eventstest"
-	"github.com/rouse-dev/rouse/events/natsd"
 	"github.com/rouse-dev/rouse/events/series"
 	"github.com/rouse-dev/rouse/workload"
 )
@@ -115,13 +114,16 @@ func TestManyScrapesCostFewRequests(t *testing.T) {
 	heard, err := witness.SubscribeSync("$JS.API.>")
 	require.NoError(t, err)
 	require.NoError(t, witness.Flush())
+	begun := time.Now()
 	for range 100 {
 		gathered(t, reg)
 	}
+	rounds := 1 + int(time.Since(begun)/(5*time.Second))
 	require.NoError(t, witness.Flush())
 	n, _, err := heard.Pending()
 	require.NoError(t, err)
-	assert.Equal(t, 1+6+20, n, "each 5 s at most")
+	assert.LessOrEqual(t, n, rounds*(1+6+20), "each 5 s at most")
+	assert.GreaterOrEqual(t, n, 1+6+20)
 }
 
 func TestMonitorOfAServerThatIsAwayOrDumbIsBounded(t *testing.T) {
@@ -242,8 +244,8 @@ func TestAdvisoriesBecomeTrouble(t *testing.T) {
 		Durable: "spy", AckPolicy: jetstream.AckExplicitPolicy, MaxDeliver: 1, AckWait: 50 * time.Millisecond,
 	})
 	require.NoError(t, err)
-	require.NoError(t, b.RecordEvent(t.Context(), workload.Event{Workload: "wiki", Kind: "ready"}))
-	eventually(t, patience, func() bool {
+	eventually(t, patience, func() bool { // again, if nobody listened yet
+		require.NoError(t, b.RecordEvent(t.Context(), workload.Event{Workload: "wiki", Kind: "ready"}))
 		batch, err := consumer.FetchNoWait(1)
 		if err == nil {
 			<-batch.Messages()
@@ -261,17 +263,17 @@ func TestAdvisoriesBecomeTrouble(t *testing.T) {
 	assert.Equal(t, "nats stream ROUSE_ACTIVITY", b.Trouble()[0].Place)
 	all := gathered(t, reg, "kind", "stream_name")
 	assert.InDelta(t, 1, all["rouse_nats_advisories_total stream_deleted ROUSE_ACTIVITY"], 0)
-	assert.InDelta(t, 1, all["rouse_nats_advisories_total consumer_max_deliveries ROUSE_EVENTS"], 0)
+	assert.Positive(t, all["rouse_nats_advisories_total consumer_max_deliveries ROUSE_EVENTS"])
 }
 
 func TestWhoMayNotHearAdvisoriesIsWellAllTheSame(t *testing.T) {
 	few := role(t, "gateway")
 	few.Subscribe = []string{"rouse.v1.state.>", "_INBOX_gateway.>"}
-	s := eventstest.Start(t, few, natsd.User{Name: "root", Password: "r"})
+	s := eventstest.Start(t, few)
 	b := as(t, s, "gateway", "g")
 	require.ErrorIs(t, b.FollowAdvisories(within(t, patience)), events.ErrDenied)
-	require.NoError(t, b.PublishActivity(workload.Activity{Gateway: "g"})) // whatever is told of the others comes before the answer to a request
-	_, _ = b.State(t.Context(), "wiki")
+	_, err := b.State(t.Context(), "wiki") // whatever is told of the others comes before its answer
+	require.ErrorIs(t, err, events.ErrNoStream)
 	assert.NoError(t, b.Err())
 }
 

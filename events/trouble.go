@@ -158,8 +158,6 @@ func (key troubleKey) problem(k *told) workload.Problem {
 	case streamDeleted:
 		p.Message = "it was deleted " + when
 		p.Fix = "whoever did so should not: Rouse makes it again, without what it had"
-	default:
-		p.Message = fmt.Sprintf("nats told of %s %s", key.kind, when)
 	}
 	return p
 }

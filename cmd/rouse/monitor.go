@@ -37,7 +37,8 @@ func (c *core) monitorNATS() error {
 	if c.cfg.NATS.URL == "" {
 		return nil // monitorServer knows all of it
 	}
-	m := c.bus.Monitor("rouse/"+c.cfg.Node, c.dir.nodes)
+	nodes := func() []string { return append([]string{c.cfg.Node}, c.dir.nodes()...) }
+	m := c.bus.Monitor("rouse/"+c.cfg.Node, nodes)
 	if err := c.reg.Register(series.NewCollector(m.Snapshot)); err != nil {
 		return fmt.Errorf("register metrics of nats: %w", err)
 	}
