@@ -37,7 +37,8 @@ type Catalog interface {
 	// Workload gives one; ErrNoWorkload if there is none of that name.
 	Workload(ctx context.Context, name string) (Workload, error)
 	// Problems tells what is wrong with descriptions of workloads, those
-	// that are missing from the list because of it included.
+	// that are missing from the list because of it included, and what else an
+	// operator should know of.
 	Problems(ctx context.Context) []workload.Problem
 	// Findings tells what else is wrong, or could be better, as far as this
 	// process can see it.

@@ -79,7 +79,7 @@ func Describe(w workload.Workload, s workload.State) Workload {
 type WorkloadList struct {
 	Workloads []Workload `json:"workloads"`
 	// Problems are those of every description, of names that have no
-	// workload because of them too.
+	// workload because of them too; and of the kind "nats", what NATS tells.
 	Problems []workload.Problem `json:"problems"`
 }
 

@@ -25,6 +25,7 @@ type Bus struct {
 	metrics *metrics
 	guards  guards
 	muffler muffler
+	trouble trouble
 	resync  broadcast     // told when something may have been missed
 	closed  chan struct{} // closed when the connection has ended for good
 
@@ -62,6 +63,7 @@ func Connect(ctx context.Context, cfg Config) (*Bus, error) {
 		return nil, fmt.Errorf("connect to nats: %w", err)
 	}
 	b.metrics.connected.Set(1)
+	b.metrics.census.connect(b.nc)
 	b.connections.Add(1)
 	return b, nil
 }
@@ -182,8 +184,9 @@ func (b *Bus) onReconnect(nc *nats.Conn) {
 	}
 }
 
-func (b *Bus) onClosed(*nats.Conn) {
+func (b *Bus) onClosed(nc *nats.Conn) {
 	b.metrics.connected.Set(0)
+	b.metrics.census.close(nc)
 	close(b.closed)
 }
 

@@ -40,7 +40,7 @@ func (b *Bus) Drain(ctx context.Context, name string, revision uint64, gateways 
 	msg.Reply = b.nc.NewInbox()
 	ctx, done := b.guards.guard(ctx, msg.Subject, msg.Reply)
 	defer done()
-	answers, err := b.listen(msg.Reply, "")
+	answers, err := b.listen("", msg.Reply)
 	if err != nil {
 		return nil, fmt.Errorf("drain %s: %w", name, err)
 	}

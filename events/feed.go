@@ -69,7 +69,7 @@ func (f *feed) run(ctx context.Context) error {
 	defer done()
 	again, stop := f.bus.resync.listen()
 	defer stop()
-	heard, err := f.bus.listen(f.live, "")
+	heard, err := f.bus.listen("", f.live)
 	if err != nil {
 		return err
 	}

@@ -10,9 +10,11 @@ import (
 )
 
 type metrics struct {
-	connected prometheus.Gauge
-	lag       *prometheus.HistogramVec // subject: the kind of message
-	errors    *prometheus.CounterVec   // kind
+	connected  prometheus.Gauge
+	lag        *prometheus.HistogramVec // subject: the kind of message
+	errors     *prometheus.CounterVec   // kind
+	advisories *prometheus.CounterVec   // kind, stream_name
+	census     *census
 }
 
 func newMetrics(r prometheus.Registerer) (*metrics, error) {
@@ -30,11 +32,23 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 			Name: "rouse_nats_errors_total",
 			Help: "Errors that the NATS connection was told of (denied, slow_consumer, other), and messages skipped (malformed, version).",
 		}, []string{"kind"}),
+		advisories: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "rouse_nats_advisories_total",
+			Help: "What the NATS server told of Rouse's streams and their consumers, by kind.",
+		}, []string{"kind", "stream_name"}),
+		census: newCensus(),
+	}
+	for _, stream := range streamNames {
+		for _, subject := range advisories {
+			a := advisoryOf(subject)
+			a.stream = stream
+			m.advised(a) // from 0 on, so that the first one is an increase
+		}
 	}
 	if r == nil {
 		return m, nil
 	}
-	return m, errors.Join(register(r, &m.connected), register(r, &m.lag), register(r, &m.errors))
+	return m, errors.Join(register(r, &m.connected), register(r, &m.lag), register(r, &m.errors), register(r, &m.advisories), register(r, &m.census))
 }
 
 // register shares a collector that another Bus has registered before.
@@ -51,6 +65,15 @@ func register[C prometheus.Collector](r prometheus.Registerer, c *C) error {
 		return fmt.Errorf("register metrics: %w", err)
 	}
 	return nil
+}
+
+// advised gives the count of a kind of advisory.
+func (m *metrics) advised(a advisory) prometheus.Counter {
+	scope := "stream_"
+	if a.consumer != "" {
+		scope = "consumer_"
+	}
+	return m.advisories.WithLabelValues(scope+a.kind, a.stream)
 }
 
 // heard records how old a message is. The clocks of two machines may differ:

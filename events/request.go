@@ -21,6 +21,28 @@ func (b *Bus) request(ctx context.Context, msg *nats.Msg) (*nats.Msg, error) {
 	return answer, b.explain(ctx, err)
 }
 
+// call asks JetStream's API once and reads the answer into to. What the server
+// refuses is an error in which errors.As finds the *jetstream.APIError.
+func (b *Bus) call(ctx context.Context, subject string, to any) error {
+	answer, err := b.request(ctx, nats.NewMsg(subject))
+	if err != nil {
+		return err
+	}
+	var refused struct {
+		Error *jetstream.APIError `json:"error"`
+	}
+	if err := json.Unmarshal(answer.Data, &refused); err != nil {
+		return fmt.Errorf("answer to %s: %w", subject, err)
+	}
+	if refused.Error != nil {
+		return b.explain(ctx, refused.Error)
+	}
+	if err := json.Unmarshal(answer.Data, to); err != nil {
+		return fmt.Errorf("answer to %s: %w", subject, err)
+	}
+	return nil
+}
+
 // explain makes one of this package's errors of what the client library says.
 func (b *Bus) explain(ctx context.Context, err error) error {
 	cause := context.Cause(ctx)

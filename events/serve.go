@@ -46,7 +46,7 @@ type wakeServer struct {
 func (b *Bus) ServeWakes(ctx context.Context, node string, parallel int, h func(context.Context, workload.Wake) Verdict) error {
 	s := &wakeServer{
 		bus: b, node: node, parallel: max(1, parallel), handle: h,
-		consumer: "scaler-" + encodeToken(node),
+		consumer: consumerOf(node),
 	}
 	name := streamWakes + "." + s.consumer
 	ctx, done := b.guards.guard(ctx, apiConsumerInfo+name, apiConsumerCreate+name+".>",

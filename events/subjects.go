@@ -19,6 +19,9 @@ const (
 	streamProblems  = "KV_" + bucketProblems
 )
 
+// streamNames are all of them.
+var streamNames = []string{streamWakes, streamEvents, streamActivity, streamStates, streamWorkloads, streamProblems}
+
 // The subjects, each without its last tokens: the encoded names.
 const (
 	subjectWake     = "rouse.v1.wake"     // .<node>.<workload>
@@ -40,6 +43,7 @@ const (
 
 // The JetStream API, each without the stream's name.
 const (
+	apiAccount        = "$JS.API.INFO" // as it is
 	apiInfo           = "$JS.API.STREAM.INFO."
 	apiCreate         = "$JS.API.STREAM.CREATE."
 	apiUpdate         = "$JS.API.STREAM.UPDATE."
@@ -57,6 +61,9 @@ func subject(base string, names ...string) string {
 	}
 	return base
 }
+
+// consumerOf names the consumer of a node's wakes.
+func consumerOf(node string) string { return "scaler-" + encodeToken(node) }
 
 // parseSubject gives back the n names behind base.
 func parseSubject(base, subject string, n int) ([]string, error) {

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
@@ -89,46 +88,23 @@ func bound(n int64) uint64 { return uint64(max(0, n)) }
 
 // surveyAccount asks what the account has and may have.
 func (b *Bus) surveyAccount(ctx context.Context) (jetstream.AccountInfo, error) {
-	answer, err := b.request(ctx, nats.NewMsg("$JS.API.INFO"))
-	if err != nil {
-		return jetstream.AccountInfo{}, err
-	}
-	var body struct {
-		Error *jetstream.APIError `json:"error"`
-		jetstream.AccountInfo
-	}
-	if err := json.Unmarshal(answer.Data, &body); err != nil {
-		return jetstream.AccountInfo{}, err
-	}
-	if body.Error != nil {
-		return jetstream.AccountInfo{}, b.explain(ctx, body.Error)
-	}
-	return body.AccountInfo, nil
+	var account jetstream.AccountInfo
+	return account, b.call(ctx, apiAccount, &account)
 }
 
 func (b *Bus) surveyStream(ctx context.Context, name string, s *Survey) (SurveyedStream, error) {
 	one := SurveyedStream{Name: name}
 	asked := time.Now()
-	answer, err := b.request(ctx, nats.NewMsg(apiInfo+name))
+	var body jetstream.StreamInfo
+	err := b.call(ctx, apiInfo+name, &body)
+	if one.Missing = errors.Is(err, jetstream.ErrStreamNotFound); one.Missing {
+		return one, nil
+	}
 	if err != nil {
 		return one, err
 	}
-	var body struct {
-		Error *jetstream.APIError `json:"error"`
-		Now   time.Time           `json:"ts"`
-		jetstream.StreamInfo
-	}
-	if err := json.Unmarshal(answer.Data, &body); err != nil {
-		return one, err
-	}
-	if body.Error != nil {
-		if one.Missing = errors.Is(body.Error, jetstream.ErrStreamNotFound); one.Missing {
-			return one, nil
-		}
-		return one, b.explain(ctx, body.Error)
-	}
-	if !body.Now.IsZero() {
-		s.Offset, s.Told = body.Now.Sub(asked.Add(time.Since(asked)/2)), true
+	if now := body.TimeStamp; !now.IsZero() {
+		s.Offset, s.Told = now.Sub(asked.Add(time.Since(asked)/2)), true
 	}
 	one.Messages, one.MostMessages = body.State.Msgs, bound(body.Config.MaxMsgs)
 	one.Bytes, one.MostBytes = body.State.Bytes, bound(body.Config.MaxBytes)
@@ -204,7 +180,7 @@ func (b *Bus) surveyNodes(ctx context.Context) map[string]int {
 		return nil
 	}
 	for node := range nodes {
-		asking, err := b.surveyConsumer(ctx, "scaler-"+encodeToken(node))
+		asking, err := b.surveyConsumer(ctx, consumerOf(node))
 		if err != nil {
 			return nil
 		}
@@ -214,19 +190,10 @@ func (b *Bus) surveyNodes(ctx context.Context) map[string]int {
 }
 
 func (b *Bus) surveyConsumer(ctx context.Context, name string) (asking int, err error) {
-	answer, err := b.request(ctx, nats.NewMsg(apiConsumerInfo+streamWakes+"."+name))
-	if err != nil {
+	var body jetstream.ConsumerInfo
+	err = b.call(ctx, apiConsumerInfo+streamWakes+"."+name, &body)
+	if err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) {
 		return 0, err
-	}
-	var body struct {
-		Error *jetstream.APIError `json:"error"`
-		jetstream.ConsumerInfo
-	}
-	if err := json.Unmarshal(answer.Data, &body); err != nil {
-		return 0, err
-	}
-	if body.Error != nil && !errors.Is(body.Error, jetstream.ErrConsumerNotFound) {
-		return 0, b.explain(ctx, body.Error)
 	}
 	return body.NumWaiting, nil
 }

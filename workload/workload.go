@@ -235,17 +235,26 @@ func ValidName(name string) error {
 	return nil
 }
 
-// A Problem is something wrong with the description of a workload. It takes
-// out that workload alone, and is shown until it is mended.
+// A Problem is something wrong with the description of a workload, which takes
+// out that workload alone and is shown until it is mended; or, by its Kind,
+// something else that an operator should know of.
 type Problem struct {
+	// Kind is empty for a description, or ProblemNATS.
+	Kind ProblemKind `json:"kind,omitempty"`
 	// Workload is its name, or empty where even that is unknown.
 	Workload string `json:"workload,omitempty"`
-	// Place is file:line:col, or the container's name.
+	// Place is file:line:col, the container's name, or a part of NATS.
 	Place string `json:"place"`
 	// Message says what is wrong, Fix what to do about it.
 	Message string `json:"message"`
 	Fix     string `json:"fix,omitempty"`
 }
+
+// A ProblemKind says what a Problem is about.
+type ProblemKind string
+
+// ProblemNATS is what the NATS server told of its own streams.
+const ProblemNATS ProblemKind = "nats"
 
 // Error makes a Problem an error of one line.
 func (p Problem) Error() string {

@@ -71,8 +71,11 @@ func (b *backend) Workload(_ context.Context, name string) (api.Workload, error)
 	return w, nil
 }
 
-// Problems tells what is wrong with descriptions.
-func (b *backend) Problems(context.Context) []workload.Problem { return b.dir.wrong() }
+// Problems tells what is wrong with descriptions, and what NATS says is wrong
+// with its streams.
+func (b *backend) Problems(context.Context) []workload.Problem {
+	return append(b.dir.wrong(), b.bus.Trouble()...)
+}
 
 // views are the gates of this process by name.
 func (b *backend) views() map[string]activator.View {

@@ -147,6 +147,7 @@ func (c *core) follow(ctx context.Context) error {
 		func(ctx context.Context) error { return c.bus.FollowProblems(ctx, c.dir.complain) },
 		func(ctx context.Context) error { return c.bus.FollowActivity(ctx, c.heardActivity) },
 		c.followHistory,
+		c.followAdvisories,
 		forgetting(c.board),
 	)
 }

@@ -100,6 +100,17 @@ func (d *directory) list() []string {
 	return slices.SortedFunc(maps.Keys(d.specs), strings.Compare)
 }
 
+// nodes gives the nodes that have workloads.
+func (d *directory) nodes() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	known := map[string]bool{}
+	for _, w := range d.specs {
+		known[w.Node] = true
+	}
+	return slices.Sorted(maps.Keys(known))
+}
+
 func (d *directory) wrong() []workload.Problem {
 	d.mu.Lock()
 	defer d.mu.Unlock()

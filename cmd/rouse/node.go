@@ -42,6 +42,9 @@ type node struct {
 
 // newNode wires a scaler. Close has to follow.
 func newNode(ctx context.Context, c *core) (*node, error) {
+	if err := c.monitorNATS(); err != nil {
+		return nil, err
+	}
 	n := &node{core: c, cfg: c.cfg, board: workload.NewBoard(), reload: make(chan struct{}, 1)}
 	runtimes := map[string]scaler.Runtime{}
 	if err := n.openDocker(ctx); err != nil {

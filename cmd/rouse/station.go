@@ -120,7 +120,10 @@ func open(ctx context.Context, r role, name string, traffic bool) (*station, err
 		return nil, err
 	}
 	s := &station{core: newCore(r.cfg, os.Stderr), listeners: l}
-	if s.server, err = startNATS(ctx, s.core, r.moveStoreAside); err == nil {
+	if s.server, err = startNATS(ctx, s.core, r.moveStoreAside); err == nil && s.server.Server != nil {
+		err = s.core.monitorServer(s.server.Server)
+	}
+	if err == nil {
 		err = s.core.connect(ctx, name, s.server.Server)
 	}
 	if err != nil {

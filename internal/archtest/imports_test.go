@@ -30,8 +30,9 @@ var allowed = map[string][]string{ // package -> packages of ours it may import
 	"scaler/docker":      {"workload", "scaler"},
 	"scaler/process":     {"workload", "scaler"},
 	"scaler/runtimetest": {"workload", "scaler"},
-	"events":             {"workload", "events/natsd"},
-	"events/natsd":       {},
+	"events":             {"workload", "events/natsd", "events/series"},
+	"events/series":      {},
+	"events/natsd":       {"events/series"},
 	"events/eventstest":  {"workload", "events", "events/natsd"},
 	"catalog":            {"workload", "internal/strict"},
 	"router":             {"workload", "activator", "router/waitpage", "router/lean"},
@@ -60,7 +61,7 @@ var allowed = map[string][]string{ // package -> packages of ours it may import
 	},
 	"cmd/rouse": {
 		"workload", "activator", "scaler", "scaler/probe", "scaler/docker", "scaler/process",
-		"events", "events/natsd", "catalog", "doctor", "router", "router/waitpage", "api", "api/client", "api/sablier", "internal/strict",
+		"events", "events/natsd", "events/series", "catalog", "doctor", "router", "router/waitpage", "api", "api/client", "api/sablier", "internal/strict",
 	},
 	"internal/strict":        {},
 	"internal/archtest":      {},
@@ -90,7 +91,7 @@ var owned = map[string][]string{ // import path prefix -> packages of ours
 	"net/http/httputil":               {"router"},
 	"go.yaml.in/yaml":                 {"internal/strict", "catalog", "cmd/rouse"},
 	"github.com/cenkalti/backoff":     {"scaler", "scaler/docker", "events", "catalog", "router"},
-	"github.com/prometheus/client_go": {"router", "activator", "scaler", "events", "api", "api/sablier", "cmd/rouse"},
+	"github.com/prometheus/client_go": {"router", "activator", "scaler", "events", "events/series", "api", "api/sablier", "cmd/rouse"},
 }
 
 type pkg struct {
