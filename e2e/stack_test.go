@@ -69,10 +69,23 @@ type stack struct {
 // up runs `make up`.
 func up(t *testing.T) *stack {
 	t.Helper()
+	s := stackOf(t, "", func(_, prefix string) string { return fmt.Sprintf(override, prefix) })
+	s.run("make", "up")
+	return s
+}
+
+// stackOf is the compose project of this repository, with one file more or
+// none, and what override makes of both for the stack's image and label
+// prefix. Nothing of it is up, but all of it will be removed.
+func stackOf(t *testing.T, more string, override func(image, prefix string) string) *stack {
+	t.Helper()
 	engine := dockertest.Client(t)
 	suffix := strings.ToLower(rand.Text()[:8])
 	file := filepath.Join(t.TempDir(), "override.yml")
-	require.NoError(t, os.WriteFile(file, fmt.Appendf(nil, override, "e2e"+suffix), 0o600))
+	require.NoError(t, os.WriteFile(file, []byte(override("rouse:e2e-"+suffix, "e2e"+suffix)), 0o600))
+	if more != "" {
+		file = more + ":" + file
+	}
 	port := freePort(t)
 	s := &stack{
 		t: t, engine: engine, project: "rouse-e2e-" + suffix,
@@ -82,9 +95,11 @@ func up(t *testing.T) *stack {
 		compose: composeCommand(t),
 	}
 	t.Cleanup(s.remove)
-	s.run("make", "up")
 	return s
 }
+
+// image is that of the roles and of the workloads.
+func (s *stack) image() string { return "rouse:" + strings.TrimPrefix(s.project, "rouse-") }
 
 // composeCommand is docker-compose or docker compose; without either the
 // test is skipped, or fails when CI=true.
@@ -134,8 +149,7 @@ func (s *stack) remove() {
 		s.t.Log(s.composeRun("logs", "--no-color", "--tail", "60"))
 	}
 	s.composeRun("down", "--volumes", "--remove-orphans", "--timeout", "3")
-	_, tag, _ := strings.Cut(s.project, "rouse-")
-	_, _ = s.engine.ImageRemove(context.Background(), "rouse:"+tag, image.RemoveOptions{})
+	_, _ = s.engine.ImageRemove(context.Background(), s.image(), image.RemoveOptions{})
 }
 
 // containers gives every container of the project by its service.

@@ -16,26 +16,27 @@ import (
 	"github.com/rouse-dev/rouse/loadtest/mimic"
 )
 
-// What docs/recipes.md says to write into a proxy's configuration does what it
+// What docs/recipes says to write into a proxy's configuration does what it
 // says there, with the proxy itself.
 func TestRecipes(t *testing.T) {
 	t.Parallel()
 	recipes := map[string]struct {
-		run  func(t testing.TB, addr, conf string) proxytest.Running
-		from string // what the proxy listens to in the recipe
-		to   string // in the test
+		run      func(t testing.TB, addr, conf string) proxytest.Running
+		language string // of the recipe's code
+		from     string // what the proxy listens to in the recipe
+		to       string // in the test
 	}{
-		"nginx":     {proxytest.NginxWith, "listen 80;", "listen ADDR;"},
-		"haproxy":   {proxytest.HaproxyWith, "bind :80", "bind ADDR"},
-		"caddyfile": {proxytest.CaddyWith, "*.apps.example.com {", "http://*.test:PORT {\n\tbind 127.0.0.1"},
-		"yml":       {proxytest.TraefikWith, `":80"`, `"ADDR"`},
+		"nginx":   {proxytest.NginxWith, "nginx", "listen 80;", "listen ADDR;"},
+		"haproxy": {proxytest.HaproxyWith, "haproxy", "bind :80", "bind ADDR"},
+		"caddy":   {proxytest.CaddyWith, "caddyfile", "*.apps.example.com {", "http://*.test:PORT {\n\tbind 127.0.0.1"},
+		"traefik": {proxytest.TraefikWith, "yml", `":80"`, `"ADDR"`},
 	}
 	for name, recipe := range recipes {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			n := start(t, plan{role: "up", dir: t.TempDir(), config: mimics(t, "first", "plain", "events", "socket")})
 			addr := freeAddr(t)
-			conf := changed(t, block(t, name), "127.0.0.1:8080", strings.TrimPrefix(n.traffic, "http://"))
+			conf := changed(t, block(t, name, recipe.language), "127.0.0.1:8080", strings.TrimPrefix(n.traffic, "http://"))
 			conf = strings.Replace(conf, "127.0.0.1:8081", strings.TrimPrefix(n.admin, "http://"), 1)
 			conf = changed(t, conf, recipe.from, strings.NewReplacer("ADDR", addr, "PORT", portOf(addr)).Replace(recipe.to))
 			proxy := *n
@@ -56,10 +57,10 @@ func TestRecipes(t *testing.T) {
 	}
 }
 
-// block is the code of that language in the recipes.
-func block(t *testing.T, language string) string {
+// block is the code of that language in a recipe.
+func block(t *testing.T, recipe, language string) string {
 	t.Helper()
-	text, err := os.ReadFile("../docs/recipes.md")
+	text, err := os.ReadFile("../docs/recipes/" + recipe + ".md")
 	require.NoError(t, err)
 	found := regexp.MustCompile("(?s)```"+language+"\n(.*?)```").FindAllStringSubmatch(string(text), -1)
 	require.Len(t, found, 1, language)

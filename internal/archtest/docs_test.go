@@ -16,7 +16,16 @@ var namedTest = regexp.MustCompile("`([a-z0-9_/]+)\\.(Test[A-Z][A-Za-z0-9]*)`")
 func TestTestsThatDocumentsNameExist(t *testing.T) {
 	documents, err := filepath.Glob("../../docs/*.md")
 	require.NoError(t, err)
-	documents = append(documents, "../../SECURITY.md")
+	recipes, err := filepath.Glob("../../docs/recipes/*.md")
+	require.NoError(t, err)
+	for _, recipe := range recipes {
+		text, err := os.ReadFile(recipe)
+		require.NoError(t, err)
+		if filepath.Base(recipe) != "README.md" {
+			assert.Regexp(t, namedTest, string(text), "%s names no test", recipe)
+		}
+	}
+	documents = append(append(documents, recipes...), "../../SECURITY.md")
 	found := 0
 	for _, document := range documents {
 		text, err := os.ReadFile(document)
