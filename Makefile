@@ -59,6 +59,7 @@ test: ## vet, lint, unit, race and integration tests; says what was skipped and 
 	@scripts/need-docker
 	@scripts/need-proxies
 	@scripts/need-browser
+	@scripts/need-prometheus
 	@$(MAKE) --no-print-directory lint
 	@$(TESTREPORT) -packages ./system_test/simulation -count=1 -run TestSimulation -timeout 15m
 	@$(TESTREPORT) -packages "./system_test ./e2e ./..." -race -count=1 -timeout 15m
