@@ -53,7 +53,7 @@ func (h *History) Add(e workload.Event) {
 	if e.Wake != nil && e.Wake.ID != "" {
 		h.record(newRecord(e))
 	}
-	h.feed.add(eventOf(e))
+	h.feed.add(EventOf(e))
 }
 
 func (h *History) record(r record) {

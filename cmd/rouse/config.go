@@ -34,6 +34,7 @@ type Config struct {
 	NoWake    NoWakeConfig
 	Log       LogConfig
 	AccessLog AccessLogConfig
+	Webhooks  []WebhookConfig
 	// Workloads are the entries of the file.
 	Workloads []catalog.Entry
 
@@ -159,6 +160,17 @@ const (
 type AccessLogConfig struct {
 	Format  accessFormat
 	Percent int // of ordinary requests
+}
+
+// WebhookConfig is who is told of events.
+type WebhookConfig struct {
+	Name       string // unique; by default the host of the URL
+	URL        string
+	SecretFile string
+	Kinds      []workload.EventKind // empty: all
+	Workloads  []string             // empty: all
+
+	place string // where it is in the file
 }
 
 // defaultConfig is what holds where nobody said otherwise.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/fsnotify/fsnotify"
 
+	"github.com/rouse-dev/rouse/internal/strict"
 	"github.com/rouse-dev/rouse/workload"
 )
 
@@ -120,12 +121,15 @@ func needRestart(before, after Config) []string {
 	old := configTable(&before)
 	var keys []string
 	for _, k := range configTable(&after) {
-		if k.Name == "workloads" || strings.HasPrefix(k.Name, "defaults.") {
+		if k.Value.Shape == strict.Opaque || strings.HasPrefix(k.Name, "defaults.") {
 			continue
 		}
 		if o := old.Find(k.Name); o != nil && !reflect.DeepEqual(o.Value.JSON(), k.Value.JSON()) {
 			keys = append(keys, k.Name)
 		}
+	}
+	if !reflect.DeepEqual(webhookViews(before.Webhooks), webhookViews(after.Webhooks)) {
+		keys = append(keys, "webhooks")
 	}
 	slices.Sort(keys)
 	return keys
