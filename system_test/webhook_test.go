@@ -75,3 +75,31 @@ workloads:
 		return kinds[len(kinds)-1] == "slept"
 	})
 }
+
+// A receiver that wants no more is a problem that is shown at once.
+func TestWebhookThatIsGoneIsAProblem(t *testing.T) {
+	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusGone)
+	}))
+	t.Cleanup(receiver.Close)
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "secret"), []byte("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\n"), 0o600))
+	n := start(t, plan{role: "up", dir: dir, config: fmt.Sprintf(`docker: { host: "" }
+webhooks: [{ name: home, url: %q, secret_file: secret }]
+workloads:
+  - name: wiki
+    host: [wiki.localhost]
+    process: { command: [%q, mimic, --listen, "127.0.0.1:{port}"] }
+`, receiver.URL, binary(t, "loadtest"))})
+	require.Equal(t, http.StatusOK, n.get("wiki.localhost", "/").status)
+	eventually(t, "the problem is shown", func() bool {
+		resp, err := client.Get(n.admin + "/api/v1/workloads")
+		if err != nil {
+			return false
+		}
+		defer resp.Body.Close()
+		text, err := io.ReadAll(resp.Body)
+		return err == nil && strings.Contains(string(text), "webhook home: the receiver answered 410")
+	})
+	require.Equal(t, http.StatusOK, n.get("wiki.localhost", "/").status)
+}

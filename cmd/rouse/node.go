@@ -38,7 +38,7 @@ type node struct {
 
 	published atomic.Pointer[workload.Catalog] // the last one that was told
 
-	reload     chan struct{}   // the configuration has changed; buffered 1
+	reload     chan struct{}   // see again; buffered 1
 	complained map[string]bool // problems that were logged; of keepCatalog alone
 }
 
@@ -65,7 +65,7 @@ func newNode(ctx context.Context, c *core) (*node, error) {
 		Runtimes: runtimes, Prober: probe.New(), Store: store{c.bus}, Drainer: c.bus, Recorder: c.bus,
 		Board: n.board, Connected: c.bus.HearsGateways,
 	})
-	if n.hooks, err = newWebhooks(c); err != nil {
+	if n.hooks, err = newWebhooks(c, n.again); err != nil {
 		return nil, err
 	}
 	c.onActivity = append(c.onActivity, n.board.Hear)
@@ -180,6 +180,14 @@ func (n *node) keepCatalog(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		}
+	}
+}
+
+// again has the catalog made and told anew.
+func (n *node) again() {
+	select {
+	case n.reload <- struct{}{}:
+	default:
 	}
 }
 

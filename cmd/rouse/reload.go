@@ -110,10 +110,7 @@ func (n *node) apply(next Config, err error) {
 	n.cfg = next
 	n.mu.Unlock()
 	n.log.Info("configuration reloaded", "file", next.File, "workloads", len(next.Workloads))
-	select {
-	case n.reload <- struct{}{}:
-	default:
-	}
+	n.again()
 }
 
 // needRestart lists the keys that differ and do not apply at once.

@@ -25,6 +25,8 @@ type webhooks struct {
 	*core
 	begun time.Time // what is older is not for a webhook that is new
 	hooks []*outlet
+	// changed is told that there are other problems.
+	changed func()
 }
 
 // An outlet is one webhook and the queue of its events.
@@ -34,11 +36,12 @@ type outlet struct {
 	queue events.EventQueue
 
 	mu       sync.Mutex
-	unserved error // why its queue is not served; nil: it is; guarded by mu
+	unserved error           // why its queue is not served; nil: it is; guarded by mu
+	inHand   map[string]bool // IDs of what is being delivered; guarded by mu
 }
 
-func newWebhooks(c *core) (*webhooks, error) {
-	h := &webhooks{core: c, begun: time.Now()}
+func newWebhooks(c *core, changed func()) (*webhooks, error) {
+	h := &webhooks{core: c, begun: time.Now(), changed: changed}
 	for _, cfg := range c.cfg.Webhooks {
 		secrets, err := cfg.secrets()
 		if err != nil {
@@ -51,7 +54,7 @@ func newWebhooks(c *core) (*webhooks, error) {
 		if err != nil {
 			return nil, fail(exitConfig, err)
 		}
-		h.hooks = append(h.hooks, &outlet{Webhook: w, place: cfg.place, queue: events.EventQueue{
+		h.hooks = append(h.hooks, &outlet{Webhook: w, place: cfg.place, inHand: map[string]bool{}, queue: events.EventQueue{
 			Name: cfg.Name, Workloads: cfg.Workloads, Kinds: cfg.Kinds, From: h.begun,
 		}})
 	}
@@ -80,6 +83,7 @@ func (h *webhooks) serve(ctx context.Context, o *outlet) {
 			verdict, goesOn := h.send(ctx, o, e)
 			if !goesOn {
 				cancel()
+				h.changed()
 			}
 			return verdict
 		})
@@ -98,6 +102,10 @@ func (h *webhooks) serve(ctx context.Context, o *outlet) {
 
 // send delivers one event; goesOn is false where the receiver wants no more.
 func (h *webhooks) send(ctx context.Context, o *outlet, e events.Recorded) (v events.Verdict, goesOn bool) {
+	if !o.take(e.ID) {
+		return events.Later(webhookRetry), true
+	}
+	defer o.leave(e.ID)
 	event := api.EventOf(e.Event)
 	event.ID = e.ID
 	body, err := json.Marshal(event)
@@ -111,6 +119,22 @@ func (h *webhooks) send(ctx context.Context, o *outlet, e events.Recorded) (v ev
 		return events.Later(0), true
 	}
 	return events.Done(), true
+}
+
+// take reports that nobody else here delivers the event. It is handed out a
+// second time where NATS was away for longer than it waits for a sign of work.
+func (o *outlet) take(id string) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	taken := o.inHand[id]
+	o.inHand[id] = true
+	return !taken
+}
+
+func (o *outlet) leave(id string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.inHand, id)
 }
 
 func (o *outlet) note(err error) {

@@ -104,7 +104,7 @@ func send(t *testing.T, s *eventstest.Server, name string, hooks ...WebhookConfi
 	cfg.Gateway, cfg.Webhooks = name, hooks
 	c := newCore(cfg, io.Discard)
 	c.bus = s.Bus(name)
-	h, err := newWebhooks(c)
+	h, err := newWebhooks(c, func() {})
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -210,6 +210,33 @@ func TestGoneStopsTheWebhookUntilTheNextStart(t *testing.T) {
 	assert.Empty(t, again.problems())
 }
 
+// An event that NATS hands out again while it is being delivered here is not
+// delivered twice at a time.
+func TestEventIsDeliveredOnceAtATime(t *testing.T) {
+	began, end := make(chan struct{}), make(chan struct{})
+	slow := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		began <- struct{}{}
+		<-end
+	}))
+	t.Cleanup(slow.Close)
+	s := eventstest.Start(t)
+	hook := hookOf(t, "hook", receive(t, 200))
+	hook.URL = slow.URL
+	h := send(t, s, "one", hook)
+	e := events.Recorded{Event: readyEvent("w1"), ID: "id", At: time.Now()}
+	first := make(chan events.Verdict)
+	go func() {
+		v, _ := h.send(context.Background(), h.hooks[0], e)
+		first <- v
+	}()
+	<-began
+	v, goesOn := h.send(t.Context(), h.hooks[0], e)
+	assert.Equal(t, events.Later(webhookRetry), v)
+	assert.True(t, goesOn)
+	close(end)
+	assert.Equal(t, events.Done(), <-first)
+}
+
 // Rights that are older than webhooks are a problem that is told, and end
 // nothing.
 func TestQueueThatMayNotBeServedIsAProblem(t *testing.T) {
@@ -219,7 +246,7 @@ func TestQueueThatMayNotBeServedIsAProblem(t *testing.T) {
 	cfg.Webhooks = []WebhookConfig{hookOf(t, "hook", receive(t, 200))}
 	c := newCore(cfg, io.Discard)
 	c.bus = s.Connect(events.Config{URL: "nats://scaler:s@" + s.Addr(), Name: "one", Role: "scaler"})
-	h, err := newWebhooks(c)
+	h, err := newWebhooks(c, func() {})
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
