@@ -14,7 +14,7 @@ import (
 // An Event is one entry in the history of a workload, in the form of the API.
 type Event struct {
 	// ID resumes a stream behind this event, as long as the process that gave
-	// it lives and remembers it.
+	// it lives and remembers it. What a webhook sends has its webhook-id.
 	ID         string             `json:"id"`
 	Workload   string             `json:"workload"`
 	Kind       workload.EventKind `json:"kind"`
@@ -27,8 +27,8 @@ type Event struct {
 	Wake *Wake `json:"wake,omitempty"`
 }
 
-// eventOf is an event without an ID yet.
-func eventOf(e workload.Event) Event {
+// EventOf is an event in the form of the API, without an ID yet.
+func EventOf(e workload.Event) Event {
 	v := Event{Workload: e.Workload, Kind: e.Kind, At: e.At, Generation: e.Generation, Actor: e.Actor, Reason: e.Reason}
 	if e.Wake != nil {
 		w := newRecord(e).view()

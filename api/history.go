@@ -56,7 +56,7 @@ func (h *History) Add(e workload.Event) {
 		h.record(newRecord(e))
 	}
 	h.note(e)
-	h.feed.add(eventOf(e))
+	h.feed.add(EventOf(e))
 }
 
 func (h *History) record(r record) {

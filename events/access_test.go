@@ -73,6 +73,7 @@ func TestRolesWorkWithTheirRightsAlone(t *testing.T) {
 		record(t, scaler, w.Workload, workload.EventReady, 1)
 		return events.Done()
 	})
+	queued, _ := serveEvents(t, scaler, events.EventQueue{Name: "hook", From: time.Now(), Kinds: []workload.EventKind{workload.EventReady, workload.EventSlept}})
 	require.NoError(t, scaler.ReplaceWorkloads(t.Context(), "n", named("wiki")))
 	awaitNames(t, lists(t, gateway), "n/wiki")
 
@@ -86,6 +87,7 @@ func TestRolesWorkWithTheirRightsAlone(t *testing.T) {
 	publish(t, gateway, "n", "wiki")
 	eventually(t, patience, func() bool { return v.of("wiki").Phase == workload.Ready }, "it is woken")
 	receive(t, history, patience)
+	assert.Equal(t, "wiki", receive(t, queued, patience).Workload)
 	_, err := scaler.Drain(within(t, patience), "wiki", 1, []string{"gateway-1"})
 	require.NoError(t, err)
 	eventually(t, patience, func() bool { return gateway.AskSleep(t.Context(), "n", "wiki") == nil }, "it sleeps")
@@ -108,6 +110,9 @@ func TestWhatARoleMayNotIsAClearErrorAtOnce(t *testing.T) {
 		"write a workload": func() error { return gateway.PutWorkload(ctx, workload.Workload{Name: "wiki"}) },
 		"take wakes": func() error {
 			return gateway.ServeWakes(ctx, "n", 1, func(context.Context, workload.Wake) events.Verdict { return events.Done() })
+		},
+		"take events": func() error {
+			return gateway.ServeEvents(ctx, events.EventQueue{Name: "q"}, func(context.Context, events.Recorded) events.Verdict { return events.Done() })
 		},
 		"answer as a scaler": func() error {
 			return gateway.ServeSleep(ctx, "n", func(context.Context, string) error { return nil })
@@ -237,13 +242,16 @@ func TestClosedBusEndsWhatBlocks(t *testing.T) {
 		func() error {
 			return b.ServeWakes(t.Context(), "n", 1, func(context.Context, workload.Wake) events.Verdict { return events.Done() })
 		},
+		func() error {
+			return b.ServeEvents(t.Context(), events.EventQueue{Name: "q"}, func(context.Context, events.Recorded) events.Verdict { return events.Done() })
+		},
 	} {
 		go func() { ended <- run() }()
 	}
 	publish(t, b, "n", "wiki")
 	b.Close()
 	b.Close()
-	for range 4 {
+	for range 5 {
 		require.ErrorIs(t, receive(t, ended, patience), events.ErrClosed)
 	}
 	require.ErrorIs(t, b.Err(), events.ErrClosed)

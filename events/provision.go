@@ -22,6 +22,9 @@ const (
 // workload asks again each second.
 const wakeLife = 2 * time.Minute
 
+// historyLife is how long the history is kept.
+const historyLife = 7 * 24 * time.Hour
+
 // activityLife is how long the last words of a gateway are kept for a scaler
 // that starts: well beyond what a silent one may be believed to be serving.
 const activityLife = time.Hour
@@ -53,7 +56,7 @@ func streams() []jetstream.StreamConfig {
 			Name:        streamEvents,
 			Description: "The history of every workload",
 			Subjects:    []string{subjectEvent + ".*.*"},
-			MaxAge:      7 * 24 * time.Hour, MaxMsgs: 100_000, MaxMsgsPerSubject: 1000, MaxMsgSize: maxValue,
+			MaxAge:      historyLife, MaxMsgs: 100_000, MaxMsgsPerSubject: 1000, MaxMsgSize: maxValue,
 			AllowDirect: true,
 			RePublish:   &jetstream.RePublish{Source: subjectEvent + ".>", Destination: subjectRecorded + ".>"},
 		},

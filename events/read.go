@@ -244,6 +244,7 @@ type streamInfo struct {
 		Messages  uint64    `json:"messages"`
 		LastSeq   uint64    `json:"last_seq"`
 		FirstTime time.Time `json:"first_ts"` // by the server's clock
+		LastTime  time.Time `json:"last_ts"`
 	} `json:"state"`
 }
 

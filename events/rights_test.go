@@ -99,9 +99,11 @@ func publishing() []right {
 		{"$JS.API.STREAM.CREATE.OTHER", ""}, {"$JS.API.STREAM.UPDATE.OTHER", ""}, {"$JS.API.DIRECT.GET.OTHER", ""},
 		{"$JS.API.STREAM.RESTORE.OTHER", ""}, {"$JS.API.META.LEADER.STEPDOWN", ""}, {"$JS.API.SERVER.REMOVE", ""},
 		{"$JS.API.ACCOUNT.PURGE.ROUSE", ""},
+		{"$JS.API.CONSUMER.INFO.ROUSE_EVENTS.queue-x", "scaler"}, {"$JS.API.CONSUMER.RESET.ROUSE_EVENTS.queue-x", "scaler"},
+		{"$JS.API.CONSUMER.CREATE.ROUSE_EVENTS.queue-x", "scaler"}, {"$JS.API.CONSUMER.MSG.NEXT.ROUSE_EVENTS.queue-x", "scaler"},
 		{"$JS.API.CONSUMER.INFO.ROUSE_WAKES.scaler-n", "scaler"}, {"$JS.API.CONSUMER.MSG.NEXT.ROUSE_WAKES.scaler-n", "scaler"},
 		{"$JS.API.CONSUMER.CREATE.ROUSE_WAKES.scaler-n.rouse.v1.wake.n.*", "scaler"},
-		{"$JS.ACK.ROUSE_WAKES.scaler-n.1.1.1.1.1", "scaler"}, {"$JS.ACK.ROUSE_EVENTS.x.1.1.1.1.1", ""}, {"$JS.FC.ROUSE_WAKES.x.y", ""},
+		{"$JS.ACK.ROUSE_WAKES.scaler-n.1.1.1.1.1", "scaler"}, {"$JS.ACK.ROUSE_EVENTS.x.1.1.1.1.1", "scaler"}, {"$JS.ACK.ROUSE_ACTIVITY.x.1.1.1.1.1", ""}, {"$JS.FC.ROUSE_WAKES.x.y", ""},
 		{"$SYS.REQ.SERVER.PING", ""}, {"$SYS.REQ.ACCOUNT.ROUSE.CONNZ", ""}, {"$SRV.PING", ""},
 	}
 	for _, kind := range []string{"woken", "started", "ready", "failed", "slept", "adopted", "invented"} {
@@ -120,12 +122,15 @@ func publishing() []right {
 			right{"$JS.API.CONSUMER.DURABLE.CREATE." + stream + ".spy", ""},
 			right{"$JS.API.CONSUMER.CREATE." + stream, ""},
 		)
-		if stream != "ROUSE_WAKES" {
-			rights = append(rights, right{"$JS.API.CONSUMER.CREATE." + stream + ".spy", ""}, right{"$JS.API.CONSUMER.MSG.NEXT." + stream + ".spy", ""},
-				right{"$JS.API.DIRECT.GET." + stream, "gateway scaler"})
-		} else {
-			rights = append(rights, right{"$JS.API.DIRECT.GET." + stream, ""})
+		direct := "gateway scaler"
+		switch stream {
+		case "ROUSE_WAKES":
+			direct = ""
+		case "ROUSE_EVENTS": // scalers have consumers there, for webhooks
+		default:
+			rights = append(rights, right{"$JS.API.CONSUMER.CREATE." + stream + ".spy", ""}, right{"$JS.API.CONSUMER.MSG.NEXT." + stream + ".spy", ""})
 		}
+		rights = append(rights, right{"$JS.API.DIRECT.GET." + stream, direct})
 		leader := ""
 		if stream == "KV_ROUSE_STATE" {
 			leader = "scaler"

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -17,19 +18,20 @@ import (
 const (
 	pullExpiry    = 5 * time.Second
 	pullHeartbeat = time.Second
-	pullMost      = 8 // few: a wake that lies in a client's buffer waits for nothing
+	pullMost      = 8 // few: a message that lies in a client's buffer waits for nothing
 	rebindFirst   = 50 * time.Millisecond
 	rebindMost    = time.Second
 )
 
-// A wakeServer hands the wakes of one node to a handler.
-type wakeServer struct {
-	bus      *Bus
-	node     string
-	consumer string // its name
-	parallel int
-	handle   func(context.Context, workload.Wake) Verdict
-	freed    time.Time // of the wake that was freed last; belongs to run
+// A worker hands the messages of a durable consumer to a handler, each in a
+// goroutine of its own, and again after a while, perhaps to another process,
+// where this one died before the handler was done.
+type worker struct {
+	bus    *Bus
+	stream string
+	want   jetstream.ConsumerConfig // as the consumer should be
+	take   func(context.Context, jetstream.Msg) Verdict
+	freed  time.Time // of the message that was freed last; belongs to run
 
 	mu      sync.Mutex
 	ended   bool           // nothing new is begun; guarded by mu
@@ -44,34 +46,54 @@ type wakeServer struct {
 // once, and returns nil. It returns ErrDenied where the role may not consume,
 // and ErrClosed; all else it mends itself.
 func (b *Bus) ServeWakes(ctx context.Context, node string, parallel int, h func(context.Context, workload.Wake) Verdict) error {
-	s := &wakeServer{
-		bus: b, node: node, parallel: max(1, parallel), handle: h,
-		consumer: consumerOf(node),
-	}
-	name := streamWakes + "." + s.consumer
-	ctx, done := b.guards.guard(ctx, apiConsumerInfo+name, apiConsumerCreate+name+".>",
+	return b.serve(ctx, streamWakes, jetstream.ConsumerConfig{
+		Durable:        consumerOf(node),
+		FilterSubjects: []string{subject(subjectWake, node) + ".*"},
+		MaxAckPending:  max(1, parallel),
+	}, func(ctx context.Context, msg jetstream.Msg) Verdict {
+		w, err := decodeWake(msg.Subject(), msg.Headers(), msg.Data())
+		if err != nil {
+			b.skip("wake", msg.Subject(), err)
+			return unreadable // else it would be in the way of the next
+		}
+		b.metrics.heard("wake", msg.Headers())
+		return h(ctx, w)
+	})
+}
+
+// unreadable ends a message that no handler was given.
+var unreadable = Permanent("cannot be read")
+
+// serve works on the messages of a consumer until ctx ends; its name, filter
+// and bound are the caller's.
+func (b *Bus) serve(ctx context.Context, stream string, want jetstream.ConsumerConfig, take func(context.Context, jetstream.Msg) Verdict) error {
+	want.AckPolicy, want.AckWait = jetstream.AckExplicitPolicy, b.ackWait
+	want.MaxDeliver = -1 // a bound would leave the message behind, in the way of the next
+	w := &worker{bus: b, stream: stream, want: want, take: take}
+	name := stream + "." + want.Durable
+	ctx, done := b.guards.guard(ctx, apiConsumerInfo+name, apiConsumerCreate+name, apiConsumerCreate+name+".>",
 		apiConsumerNext+name, "$JS.ACK."+name+".>")
 	defer done()
-	err := s.run(ctx)
-	s.end()
+	err := w.run(ctx)
+	w.end()
 	return err
 }
 
 // run binds to the consumer again whenever there was trouble with it.
-func (s *wakeServer) run(ctx context.Context) error {
-	again, stop := s.bus.resync.listen()
+func (w *worker) run(ctx context.Context) error {
+	again, stop := w.bus.resync.listen()
 	defer stop()
 	pause := rebindFirst
 	for {
 		begun := time.Now()
-		err := s.consume(ctx)
-		if over, err := s.bus.over(ctx); over {
+		err := w.consume(ctx)
+		if over, err := w.bus.over(ctx); over {
 			return err
 		}
 		if time.Since(begun) > rebindMost {
 			pause = rebindFirst
 		}
-		s.bus.log.Warn("wake consumer interrupted", "node", s.node, "error", err)
+		w.bus.log.Warn("consumer interrupted", "consumer", w.want.Durable, "error", err)
 		select {
 		case <-ctx.Done():
 		case <-again:
@@ -97,18 +119,18 @@ func (b *Bus) over(ctx context.Context) (bool, error) {
 	}
 }
 
-// consume binds, takes wakes until ctx ends or there is trouble, and says
+// consume binds, takes messages until ctx ends or there is trouble, and says
 // which. The library goes on by itself after some troubles and stands still
 // for long after others; all are treated alike, since to bind costs one
 // request.
-func (s *wakeServer) consume(ctx context.Context) error {
-	consumer, err := s.bind(ctx)
+func (w *worker) consume(ctx context.Context) error {
+	consumer, err := w.bind(ctx)
 	if err != nil {
 		return err
 	}
 	trouble := make(chan error, 1)
-	pull, err := consumer.Consume(func(msg jetstream.Msg) { s.begin(ctx, msg) },
-		jetstream.PullMaxMessages(min(s.parallel, pullMost)),
+	pull, err := consumer.Consume(func(msg jetstream.Msg) { w.begin(ctx, msg) },
+		jetstream.PullMaxMessages(min(w.want.MaxAckPending, pullMost)),
 		jetstream.PullExpiry(pullExpiry),
 		jetstream.PullHeartbeat(pullHeartbeat),
 		jetstream.ConsumeErrHandler(func(_ jetstream.ConsumeContext, err error) {
@@ -118,18 +140,18 @@ func (s *wakeServer) consume(ctx context.Context) error {
 			}
 		}))
 	if err != nil {
-		return s.bus.explain(ctx, err)
+		return w.bus.explain(ctx, err)
 	}
 	// Not Stop: what the server has sent already would be lost until AckWait.
 	defer pull.Drain()
 	check := time.NewTicker(checkEvery)
 	defer check.Stop()
 	for {
-		s.free(ctx)
+		w.free(ctx)
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-s.bus.closed:
+		case <-w.bus.closed:
 			return ErrClosed
 		case err := <-trouble:
 			return err
@@ -139,99 +161,101 @@ func (s *wakeServer) consume(ctx context.Context) error {
 }
 
 // bind finds the consumer or makes it, and the stream where that is missing.
-func (s *wakeServer) bind(ctx context.Context) (jetstream.Consumer, error) {
+func (w *worker) bind(ctx context.Context) (jetstream.Consumer, error) {
 	ctx, cancel := context.WithTimeout(ctx, pageLimit)
 	defer cancel()
-	ctx, done := s.bus.guards.brief(ctx)
+	ctx, done := w.bus.guards.brief(ctx)
 	defer done()
-	want := jetstream.ConsumerConfig{
-		Durable:       s.consumer,
-		FilterSubject: subject(subjectWake, s.node) + ".*",
-		AckPolicy:     jetstream.AckExplicitPolicy,
-		AckWait:       s.bus.ackWait,
-		MaxDeliver:    -1, // a bound would leave the message behind, in the way of the next wake
-		MaxAckPending: s.parallel,
+	want := w.want
+	consumer, err := w.bus.js.Consumer(ctx, w.stream, want.Durable)
+	if err == nil {
+		have := consumer.CachedInfo().Config
+		if sameConsumer(have, want) {
+			return consumer, nil
+		}
+		want.DeliverPolicy, want.OptStartTime = have.DeliverPolicy, have.OptStartTime // where it began stays
 	}
-	consumer, err := s.bus.js.Consumer(ctx, streamWakes, s.consumer)
-	if err == nil && sameConsumer(consumer.CachedInfo().Config, want) {
-		return consumer, nil
-	}
-	consumer, err = s.bus.js.CreateOrUpdateConsumer(ctx, streamWakes, want)
-	if err = s.bus.explain(ctx, err); errors.Is(err, ErrNoStream) {
-		s.bus.mend(ctx)
+	consumer, err = w.bus.js.CreateOrUpdateConsumer(ctx, w.stream, want)
+	if err = w.bus.explain(ctx, err); errors.Is(err, ErrNoStream) {
+		w.bus.mend(ctx)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("bind %s: %w", s.consumer, err)
+		return nil, fmt.Errorf("bind %s: %w", want.Durable, err)
 	}
 	return consumer, nil
 }
 
-func sameConsumer(a, b jetstream.ConsumerConfig) bool {
-	return a.FilterSubject == b.FilterSubject && a.AckWait == b.AckWait &&
-		a.MaxDeliver == b.MaxDeliver && a.MaxAckPending == b.MaxAckPending
+func sameConsumer(have, want jetstream.ConsumerConfig) bool {
+	return slices.Equal(filters(have), filters(want)) && have.AckWait == want.AckWait &&
+		have.MaxDeliver == want.MaxDeliver && have.MaxAckPending == want.MaxAckPending &&
+		have.InactiveThreshold == want.InactiveThreshold
 }
 
-// begin gives the wake a goroutine; the callback that delivers must not wait.
-func (s *wakeServer) begin(ctx context.Context, msg jetstream.Msg) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.ended || ctx.Err() != nil {
+// filters gives the subjects of a consumer, sorted: the server keeps a single
+// one apart.
+func filters(c jetstream.ConsumerConfig) []string {
+	all := slices.Clone(c.FilterSubjects)
+	if c.FilterSubject != "" {
+		all = append(all, c.FilterSubject)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// begin gives the message a goroutine; the callback that delivers must not wait.
+func (w *worker) begin(ctx context.Context, msg jetstream.Msg) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.ended || ctx.Err() != nil {
 		// The server did not know yet that we leave. A moment later it does,
-		// and gives the wake to another.
-		s.tell(msg.NakWithDelay(retryPause))
+		// and gives the message to another.
+		w.tell(msg.NakWithDelay(retryPause))
 		return
 	}
-	s.running.Go(func() { s.serve(ctx, msg) })
+	w.running.Go(func() { w.handle(ctx, msg) })
 }
 
-func (s *wakeServer) end() {
-	s.mu.Lock()
-	s.ended = true
-	s.mu.Unlock()
-	s.running.Wait()
+func (w *worker) end() {
+	w.mu.Lock()
+	w.ended = true
+	w.mu.Unlock()
+	w.running.Wait()
 }
 
-func (s *wakeServer) serve(ctx context.Context, msg jetstream.Msg) {
-	w, err := decodeWake(msg.Subject(), msg.Headers(), msg.Data())
-	if err != nil {
-		s.bus.skip("wake", msg.Subject(), err)
-		s.tell(msg.TermWithReason("cannot be read")) // else it would be in the way of the next
-		return
-	}
-	s.bus.metrics.heard("wake", msg.Headers())
-	verdict := s.work(ctx, w, msg)
+func (w *worker) handle(ctx context.Context, msg jetstream.Msg) {
+	verdict := w.work(ctx, msg)
 	switch {
 	case verdict.kind == verdictPermanent:
-		s.tell(msg.TermWithReason(verdict.reason))
+		w.tell(msg.TermWithReason(verdict.reason))
 	case verdict.kind == verdictDone:
-		s.tell(msg.Ack())
+		w.tell(msg.Ack())
 	case ctx.Err() != nil:
-		s.tell(msg.Nak()) // another scaler need not wait
+		w.tell(msg.Nak()) // another process need not wait
 	default:
-		s.tell(msg.NakWithDelay(verdict.delay))
+		w.tell(msg.NakWithDelay(verdict.delay))
 	}
 }
 
 // work runs the handler and tells the server that it still does.
-func (s *wakeServer) work(ctx context.Context, w workload.Wake, msg jetstream.Msg) Verdict {
+func (w *worker) work(ctx context.Context, msg jetstream.Msg) Verdict {
 	verdict := make(chan Verdict, 1)
-	s.running.Go(func() { verdict <- s.handle(ctx, w) })
-	alive := time.NewTicker(s.bus.ackWait / 3)
+	w.running.Go(func() { verdict <- w.take(ctx, msg) })
+	alive := time.NewTicker(w.bus.ackWait / 3)
 	defer alive.Stop()
 	for {
 		select {
 		case v := <-verdict:
 			return v
 		case <-alive.C:
-			s.tell(msg.InProgress())
+			w.tell(msg.InProgress())
 		}
 	}
 }
 
-// tell notes that an answer to the server did not leave: the wake comes
-// again, which is harmless.
-func (s *wakeServer) tell(err error) {
+// tell notes that an answer to the server did not leave: the message
+// comes again, which is harmless.
+func (w *worker) tell(err error) {
 	if err != nil {
-		s.bus.log.Debug("wake not answered", "node", s.node, "error", err)
+		w.bus.log.Debug("message not answered", "consumer", w.want.Durable, "error", err)
 	}
 }

@@ -15,6 +15,11 @@ const (
 	EventAdopted  EventKind = "adopted"  // it ran already
 )
 
+// EventKinds are all that the history has.
+func EventKinds() []EventKind {
+	return []EventKind{EventWoken, EventStarted, EventReady, EventReleased, EventFailed, EventSlept, EventAdopted}
+}
+
 // An Event is one entry in the history. It informs; nothing is decided by it.
 type Event struct {
 	Workload   string    `json:"workload"`

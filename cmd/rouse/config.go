@@ -35,6 +35,7 @@ type Config struct {
 	WaitingPage WaitingPageConfig
 	Log         LogConfig
 	AccessLog   AccessLogConfig
+	Webhooks    []WebhookConfig
 	// Workloads are the entries of the file.
 	Workloads []catalog.Entry
 
@@ -165,6 +166,17 @@ const (
 type AccessLogConfig struct {
 	Format  accessFormat
 	Percent int // of ordinary requests
+}
+
+// WebhookConfig is who is told of events.
+type WebhookConfig struct {
+	Name       string // unique; by default the host of the URL
+	URL        string
+	SecretFile string
+	Kinds      []workload.EventKind // empty: all
+	Workloads  []string             // empty: all
+
+	place string // where it is in the file
 }
 
 // defaultConfig is what holds where nobody said otherwise.

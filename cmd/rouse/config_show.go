@@ -11,7 +11,7 @@ import (
 	"github.com/rouse-dev/rouse/internal/strict"
 )
 
-// values gives every setting but the workloads as a tree, fit for JSON, with
+// values gives every setting but lists of entries as a tree, fit for JSON, with
 // passwords blotted out.
 func (c *Config) values() map[string]any {
 	tree := map[string]any{}
@@ -35,7 +35,7 @@ func (c *Config) values() map[string]any {
 	return tree
 }
 
-// view is values with the workloads, as the API and `config show -o json`
+// view is values with the webhooks and the workloads, as the API and `config show -o json`
 // give it.
 func (c *Config) view() map[string]any {
 	tree := c.values()
@@ -48,6 +48,7 @@ func (c *Config) view() map[string]any {
 		list = append(list, map[string]any{"name": e.Name, "origin": e.Place, "settings": settings})
 	}
 	tree["workloads"] = list
+	tree["webhooks"] = webhookViews(c.Webhooks)
 	return tree
 }
 
@@ -56,18 +57,25 @@ func (c *Config) view() map[string]any {
 func redact(urls string) string {
 	parts := strings.Split(urls, ",")
 	for i, part := range parts {
-		u, err := url.Parse(strings.TrimSpace(part))
-		switch {
-		case err != nil:
-			parts[i] = "xxxxx"
-		case u.User != nil:
-			if _, ok := u.User.Password(); !ok {
-				u.User = url.User("xxxxx") // a token
-			}
-			parts[i] = u.Redacted()
-		}
+		parts[i] = redactURL(part)
 	}
 	return strings.Join(parts, ",")
+}
+
+// redactURL is redact for one URL, which is left as it is where it has no
+// secret.
+func redactURL(text string) string {
+	u, err := url.Parse(strings.TrimSpace(text))
+	switch {
+	case err != nil:
+		return "xxxxx"
+	case u.User == nil:
+		return text
+	}
+	if _, ok := u.User.Password(); !ok {
+		u.User = url.User("xxxxx") // a token
+	}
+	return u.Redacted()
 }
 
 // A printer writes a configuration as the YAML it could have been read from,
@@ -88,6 +96,9 @@ func (c *Config) show(out io.Writer, origins bool) error {
 		if k.Value.Shape != strict.Opaque {
 			p.put(root, k, k.Value.Text())
 		}
+	}
+	if len(c.Webhooks) > 0 {
+		root.Content = append(root.Content, keyNode("webhooks"), webhookNodes(c.Webhooks, origins))
 	}
 	if len(c.Workloads) > 0 {
 		root.Content = append(root.Content, keyNode("workloads"), c.entryNodes(origins))

@@ -46,6 +46,7 @@ func configTable(c *Config) strict.Table {
 		table = append(table, k)
 	}
 	table = append(table, behaviourTable(c)...)
+	table = append(table, strict.Key{Name: "webhooks", Doc: "Receivers that events are sent to, in the way of Standard Webhooks.", Value: webhooksValue(&c.Webhooks)})
 	return append(table, strict.Key{Name: "workloads", Doc: "Workloads, or settings that go before the labels of their containers.", Value: workloadsValue(c)})
 }
 

@@ -302,6 +302,10 @@ func TestTheAnnotatedFileHasEveryKeyOfTheSchema(t *testing.T) {
 	known := schemaKeys(schema, "")
 	require.Greater(t, len(known), 60)
 	for _, key := range known {
+		if field, ok := strings.CutPrefix(key, "webhooks."); ok { // an example, which would need its secret
+			require.Regexp(t, "(?m)^#  [- ] "+field+": ", string(data))
+			continue
+		}
 		require.True(t, has[key], "%s is not in deploy/rouse.yaml", key)
 	}
 	manual, err := os.ReadFile("../../docs/config.md")

@@ -21,6 +21,7 @@ func (c *Config) validate() problems {
 	c.validateAdmin(&p)
 	c.validateTLS(&p)
 	c.validateNATS(&p)
+	c.validateWebhooks(&p)
 	for _, w := range catalog.Check(c.Defaults, c.Workloads) {
 		p = append(p, strict.Problem{Place: w.Place, Message: w.Message, Fix: w.Fix})
 	}

@@ -4,16 +4,19 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/rouse-dev/rouse/doctor"
+	"github.com/rouse-dev/rouse/migration"
 )
 
 func newDoctorCommand(g *globals) *cobra.Command {
 	within := 20 * time.Second
+	var file string
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Find what is wrong, and what to do about it",
@@ -22,10 +25,18 @@ its containers, and at NATS: at as much of it as can be reached from here, and i
 says what it could not look at, and why. It changes nothing, and looks into no
 container that did not opt in. Only the scaler has the Docker socket, so that is
 where it finds most. Exit code 1 means that there are errors; warnings and notes
-are none.`,
-		Example: "  rouse doctor\n  docker compose exec scaler /rouse doctor\n  rouse doctor -o json",
+are none.
+
+With --import it looks at nothing but a compose file with labels of Sablier,
+Lazytainer or GoDoxy, or at ContainerNursery's config.yml, and prints the labels
+of Rouse that say the same, as a compose file to put over the other. Exit code 3
+means that the file cannot be read.`,
+		Example: "  rouse doctor\n  rouse doctor --import compose.yml > compose.override.yaml\n  docker compose exec scaler /rouse doctor\n  rouse doctor -o json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if file != "" {
+				return importFile(cmd.OutOrStdout(), file)
+			}
 			if within <= 0 {
 				return fail(exitUsage, fmt.Errorf("--timeout %s is not a time to wait", within))
 			}
@@ -42,7 +53,21 @@ are none.`,
 		},
 	}
 	cmd.Flags().DurationVar(&within, "timeout", within, "how long it may take in all")
+	cmd.Flags().StringVar(&file, "import", "", "propose labels for what a `file` of another product describes")
 	return cmd
+}
+
+// importFile prints what is proposed for a file of another product.
+func importFile(out io.Writer, file string) error {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return fail(exitConfig, fmt.Errorf("%s: cannot be read: %s", file, bare(err)))
+	}
+	plan, wrong := migration.Read(file, data)
+	if len(wrong) > 0 {
+		return problems(wrong).err()
+	}
+	return plan.Write(out)
 }
 
 func (g *globals) writeReport(out io.Writer, r doctor.Report) error {

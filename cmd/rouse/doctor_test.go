@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -151,4 +152,29 @@ func TestDoctorAsksNATS(t *testing.T) {
 	r, _ = diagnose(t, &standIn{}, "docker: { host: \"\" }\nnats: { url: \"nats://user:secret@127.0.0.1:1\" }\n")
 	require.Len(t, found(r, "nats"), 1)
 	assert.NotContains(t, found(r, "nats")[0].Place+found(r, "nats")[0].What, "secret")
+}
+
+func TestDoctorImportsFilesOfOtherProducts(t *testing.T) {
+	data, err := filepath.Abs("../../migration/testdata")
+	require.NoError(t, err)
+	quiet(t)
+	for _, name := range []string{"sablier.compose", "lazytainer.compose", "godoxy.compose", "containernursery.config"} {
+		files, err := filepath.Glob(filepath.Join(data, name+".y*ml"))
+		require.NoError(t, err)
+		require.Len(t, files, 1)
+		want, err := os.ReadFile(filepath.Join(data, name+".want.yaml"))
+		require.NoError(t, err)
+		got := invoke(t, "doctor", "--import", files[0])
+		assert.Equal(t, exitOK, got.code)
+		assert.Equal(t, strings.ReplaceAll(string(want), filepath.Base(files[0]), files[0]), got.stdout)
+		assert.Empty(t, got.stderr)
+	}
+	broken := configFile(t, "services:\n  a:\n    labels: {proxy.idle_timeout: soon}\n")
+	got := invoke(t, "doctor", "--import", broken)
+	assert.Equal(t, exitConfig, got.code)
+	assert.Empty(t, got.stdout)
+	assert.Contains(t, got.stderr, broken+`:3:14: proxy.idle_timeout: "soon" is not a duration`)
+	got = invoke(t, "doctor", "--import", "/does/not/exist.yml")
+	assert.Equal(t, exitConfig, got.code)
+	assert.Contains(t, got.stderr, "/does/not/exist.yml: cannot be read: no such file or directory")
 }

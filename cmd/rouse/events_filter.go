@@ -16,9 +16,14 @@ import (
 )
 
 // eventKinds are all that the history has.
-var eventKinds = []string{
-	string(workload.EventWoken), string(workload.EventStarted), string(workload.EventReady), string(workload.EventReleased),
-	string(workload.EventFailed), string(workload.EventSlept), string(workload.EventAdopted),
+var eventKinds = kindNames()
+
+func kindNames() []string {
+	var names []string
+	for _, kind := range workload.EventKinds() {
+		names = append(names, string(kind))
+	}
+	return names
 }
 
 // An eventFilter says which events of a history are shown. The zero value

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -29,6 +30,7 @@ type node struct {
 	docker  *docker.Runtime // nil: this node has no containers
 	process *process.Runtime
 	scaler  *scaler.Scaler
+	hooks   *webhooks
 	board   *workload.Board // what every gateway says, this process's included
 
 	mu  sync.Mutex
@@ -36,7 +38,7 @@ type node struct {
 
 	published atomic.Pointer[workload.Catalog] // the last one that was told
 
-	reload     chan struct{}   // the configuration has changed; buffered 1
+	reload     chan struct{}   // see again; buffered 1
 	complained map[string]bool // problems that were logged; of keepCatalog alone
 }
 
@@ -66,6 +68,9 @@ func newNode(ctx context.Context, c *core) (*node, error) {
 		Runtimes: runtimes, Prober: probe.New(), Store: store{c.bus}, Drainer: c.bus, Recorder: c.bus,
 		Board: n.board, Connected: c.bus.HearsGateways,
 	})
+	if n.hooks, err = newWebhooks(c, n.again); err != nil {
+		return nil, err
+	}
 	c.onActivity = append(c.onActivity, n.board.Hear)
 	c.whenReconnected(n.scaler.Reconcile)
 	return n, nil
@@ -125,6 +130,7 @@ func (n *node) run(ctx context.Context) error {
 		func(ctx context.Context) error { return n.bus.ServeWakes(ctx, n.core.cfg.Node, wakesInHand, n.wake) },
 		func(ctx context.Context) error { return n.bus.ServeSleep(ctx, n.core.cfg.Node, n.sleep) },
 		func(ctx context.Context) error { return n.bus.ServeLogs(ctx, n.core.cfg.Node, n.scaler.Logs) },
+		n.hooks.run,
 		forgetting(n.board),
 	)
 }
@@ -180,6 +186,14 @@ func (n *node) keepCatalog(ctx context.Context) error {
 	}
 }
 
+// again has the catalog made and told anew.
+func (n *node) again() {
+	select {
+	case n.reload <- struct{}{}:
+	default:
+	}
+}
+
 // awaitDocker blocks until the containers are known: a catalog without them
 // would take their routes away from every gateway.
 func (n *node) awaitDocker(ctx context.Context) error {
@@ -227,7 +241,7 @@ func (n *node) publish(ctx context.Context) {
 	n.complain(c.Problems)
 	n.scaler.Update(c.Workloads)
 	for {
-		err := n.bus.ReplaceProblems(ctx, n.core.cfg.Node, c.Problems)
+		err := n.bus.ReplaceProblems(ctx, n.core.cfg.Node, slices.Concat(c.Problems, n.hooks.problems()))
 		if err == nil {
 			err = n.bus.ReplaceWorkloads(ctx, n.core.cfg.Node, c.Workloads)
 		}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/fsnotify/fsnotify"
 
+	"github.com/rouse-dev/rouse/internal/strict"
 	"github.com/rouse-dev/rouse/workload"
 )
 
@@ -109,10 +110,7 @@ func (n *node) apply(next Config, err error) {
 	n.cfg = next
 	n.mu.Unlock()
 	n.log.Info("configuration reloaded", "file", next.File, "workloads", len(next.Workloads))
-	select {
-	case n.reload <- struct{}{}:
-	default:
-	}
+	n.again()
 }
 
 // needRestart lists the keys that differ and do not apply at once.
@@ -120,12 +118,15 @@ func needRestart(before, after Config) []string {
 	old := configTable(&before)
 	var keys []string
 	for _, k := range configTable(&after) {
-		if k.Name == "workloads" || strings.HasPrefix(k.Name, "defaults.") {
+		if k.Value.Shape == strict.Opaque || strings.HasPrefix(k.Name, "defaults.") {
 			continue
 		}
 		if o := old.Find(k.Name); o != nil && !reflect.DeepEqual(o.Value.JSON(), k.Value.JSON()) {
 			keys = append(keys, k.Name)
 		}
+	}
+	if !reflect.DeepEqual(webhookViews(before.Webhooks), webhookViews(after.Webhooks)) {
+		keys = append(keys, "webhooks")
 	}
 	slices.Sort(keys)
 	return keys

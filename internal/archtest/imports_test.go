@@ -39,6 +39,8 @@ var allowed = map[string][]string{ // package -> packages of ours it may import
 	"router/lean":        {},
 	"router/waitpage":    {"workload"},
 	"doctor":             {"workload"},
+	"webhook":            {},
+	"migration":          {"workload", "catalog", "internal/strict"},
 	"api":                {"workload"},
 	"api/client":         {"workload", "api"},
 	"api/sablier":        {"workload", "activator"},
@@ -61,7 +63,7 @@ var allowed = map[string][]string{ // package -> packages of ours it may import
 	},
 	"cmd/rouse": {
 		"workload", "activator", "scaler", "scaler/probe", "scaler/docker", "scaler/process",
-		"events", "events/natsd", "events/series", "catalog", "doctor", "router", "router/waitpage", "api", "api/client", "api/sablier", "internal/strict",
+		"events", "events/natsd", "events/series", "catalog", "doctor", "router", "router/waitpage", "api", "api/client", "api/sablier", "webhook", "migration", "internal/strict",
 	},
 	"internal/strict":        {},
 	"internal/archtest":      {},
@@ -87,11 +89,11 @@ var owned = map[string][]string{ // import path prefix -> packages of ours
 	"github.com/spf13/":               {"cmd/rouse", "cmd/loadtest"},
 	"github.com/stretchr/testify":     {"scaler/runtimetest", "events/eventstest", "internal/dockertest", "internal/proxytest", "internal/browsertest"},
 	"testing":                         {"scaler/runtimetest", "events/eventstest", "internal/dockertest", "internal/enginetest", "internal/proxytest", "internal/browsertest", "internal/bubble"},
-	"net/http":                        {"router", "router/waitpage", "router/lean", "api", "api/client", "api/sablier", "scaler/probe", "loadtest", "loadtest/mimic", "loadtest/coldstart", "loadtest/burst", "loadtest/http1", "loadtest/openloop", "loadtest/sablier", "loadtest/soak", "cmd/rouse", "cmd/loadtest", "internal/dockertest", "scaler/docker"},
+	"net/http":                        {"router", "router/waitpage", "router/lean", "api", "api/client", "api/sablier", "webhook", "scaler/probe", "loadtest", "loadtest/mimic", "loadtest/coldstart", "loadtest/burst", "loadtest/http1", "loadtest/openloop", "loadtest/sablier", "loadtest/soak", "cmd/rouse", "cmd/loadtest", "internal/dockertest", "scaler/docker"},
 	"net/http/httputil":               {"router"},
-	"go.yaml.in/yaml":                 {"internal/strict", "catalog", "cmd/rouse"},
-	"github.com/cenkalti/backoff":     {"scaler", "scaler/docker", "events", "catalog", "router"},
-	"github.com/prometheus/client_go": {"router", "activator", "scaler", "events", "events/series", "api", "api/sablier", "cmd/rouse"},
+	"go.yaml.in/yaml":                 {"internal/strict", "catalog", "migration", "cmd/rouse"},
+	"github.com/cenkalti/backoff":     {"scaler", "scaler/docker", "events", "catalog", "router", "webhook"},
+	"github.com/prometheus/client_go": {"router", "activator", "scaler", "events", "events/series", "api", "api/sablier", "webhook", "cmd/rouse"},
 }
 
 type pkg struct {
