@@ -49,22 +49,6 @@ func (g *Gate) keep(d time.Duration) {
 	g.stir()
 }
 
-// Free ends what this gateway has the workload kept awake for: from now on its
-// idle timeout decides again.
-func (g *Gate) Free() {
-	now := g.activator.clock.now()
-	for {
-		kept := g.keptUntil.Load()
-		if kept <= now {
-			return
-		}
-		if g.keptUntil.CompareAndSwap(kept, now) {
-			g.stir()
-			return
-		}
-	}
-}
-
 // used says that a use of the gate ended now, one of Await's by its keep.
 func (g *Gate) used(keep time.Duration) {
 	if keep > 0 {

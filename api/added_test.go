@@ -38,23 +38,6 @@ func TestAddedSumsUpWhatTheRouterCounted(t *testing.T) {
 	assert.Equal(t, api.Histogram{Bounds: []float64{}, Counts: []uint64{}}, ask("/api/v1/added?workload=wiki").Cold, "lists, not null")
 }
 
-func TestKeepAsksForATimeThatMakesSense(t *testing.T) {
-	f := newFake()
-	for _, c := range []struct {
-		query  string
-		status int
-	}{{"?for=1h", 200}, {"?for=0", 200}, {"?for=24h", 200}, {"", 400}, {"?for=", 400}, {"?for=-5m", 400}, {"?for=1ms", 400}, {"?for=25h", 400}, {"?for=1d", 400}, {"?for=abc", 400}} {
-		w := post(f, "/api/v1/workloads/wiki/keep"+c.query)
-		assert.Equal(t, c.status, w.Code, c.query)
-		if c.status == http.StatusBadRequest {
-			assert.Contains(t, problem(t, w).Detail, "such as 1h")
-		}
-	}
-	assert.Equal(t, []time.Duration{time.Hour, 0, 24 * time.Hour}, f.kept)
-	assert.Equal(t, http.StatusNotFound, post(f, "/api/v1/workloads/none/keep?for=1h").Code)
-	assert.Equal(t, http.StatusMethodNotAllowed, get(f, "/api/v1/workloads/wiki/keep?for=1h").Code)
-}
-
 func TestFindingsAreAList(t *testing.T) {
 	f := newFake()
 	assert.JSONEq(t, `{"findings":[]}`, get(f, "/api/v1/findings").Body.String())

@@ -58,11 +58,6 @@ type Controls interface {
 	// when it was left running because of its traffic. A workload that
 	// sleeps already is no error.
 	Sleep(ctx context.Context, name string) error
-	// Keep wakes the workload if it sleeps, and keeps it awake for d from then
-	// on, whatever its idle timeout; 0 ends that. It returns when the workload
-	// is awake, with ErrNotReady and ErrFailed as Wake does; the workload is
-	// returned as it is then.
-	Keep(ctx context.Context, name string, d time.Duration) (Workload, error)
 	// Logs gives the last lines it wrote, oldest first.
 	Logs(ctx context.Context, name string, lines int) ([]string, error)
 }

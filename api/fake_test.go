@@ -30,7 +30,6 @@ type fake struct {
 	mu    sync.Mutex
 	waits []time.Duration // of each Wake; guarded by mu
 	slept []string        // guarded by mu
-	kept  []time.Duration // of each Keep; guarded by mu
 	asked int             // lines asked for; guarded by mu
 }
 
@@ -73,13 +72,6 @@ func (f *fake) Sleep(ctx context.Context, name string) error {
 	f.slept = append(f.slept, name)
 	_, err := f.Workload(ctx, name)
 	return err
-}
-
-func (f *fake) Keep(ctx context.Context, name string, d time.Duration) (api.Workload, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.kept = append(f.kept, d)
-	return f.Workload(ctx, name)
 }
 
 func (f *fake) Logs(ctx context.Context, name string, lines int) ([]string, error) {

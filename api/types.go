@@ -26,9 +26,6 @@ type Workload struct {
 	LastRequestAt time.Time `json:"last_request_at,omitzero"`
 	// SleepsAt is when it will sleep if nothing uses it until then.
 	SleepsAt time.Time `json:"sleeps_at,omitzero"`
-	// KeptUntil is until when it is kept awake because somebody asked for
-	// that, whatever its idle timeout.
-	KeptUntil time.Time `json:"kept_until,omitzero"`
 	// RetryAt is, in the phase failed, when the next wake may start it.
 	RetryAt time.Time `json:"retry_at,omitzero"`
 	// ColdStarts counts the wakes that made it ready, as far back as the

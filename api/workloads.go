@@ -139,29 +139,6 @@ func (s *server) sleep(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// Bounds of what a workload may be kept awake for.
-const (
-	minKeep = time.Second
-	maxKeep = 24 * time.Hour
-)
-
-// keep answers when the workload is awake, and kept so.
-func (s *server) keep(w http.ResponseWriter, r *http.Request) error {
-	text := r.URL.Query().Get("for")
-	d, err := time.ParseDuration(text)
-	if err != nil || d != 0 && (d < minKeep || d > maxKeep) {
-		return badRequest("for=%q is not a duration such as 1h, from %s to %s, or 0 to end it", text, minKeep, maxKeep)
-	}
-	return s.named(r, func(name string) error {
-		s.begin(w, r, "keep asked for", name)
-		got, err := s.backend.Keep(r.Context(), name, d)
-		if err != nil {
-			return notReady(got, err)
-		}
-		return reply(w, http.StatusOK, complete(got, s.backend.Problems(r.Context())))
-	})
-}
-
 // begin logs a write, and lets it take as long as the workload does, whatever
 // limit the server has for an answer.
 func (s *server) begin(w http.ResponseWriter, r *http.Request, message, name string) {

@@ -99,12 +99,6 @@ func (c *Client) Sleep(ctx context.Context, name string) (api.Workload, error) {
 	return call[api.Workload](ctx, c, http.MethodPost, nil, "workloads", name, "sleep")
 }
 
-// Keep wakes a workload if it sleeps, and keeps it awake for d from then on;
-// 0 ends that. It blocks until the workload is awake, with the errors of Wake.
-func (c *Client) Keep(ctx context.Context, name string, d time.Duration) (api.Workload, error) {
-	return call[api.Workload](ctx, c, http.MethodPost, url.Values{"for": {d.String()}}, "workloads", name, "keep")
-}
-
 // Logs gives the last lines that a workload wrote, oldest first.
 func (c *Client) Logs(ctx context.Context, name string, lines int) ([]string, error) {
 	got, err := get[api.LogLines](ctx, c, url.Values{"lines": {strconv.Itoa(lines)}}, "workloads", name, "logs")

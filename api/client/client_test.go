@@ -48,10 +48,6 @@ func (b *backend) Wake(ctx context.Context, name string, wait time.Duration) (ap
 
 func (b *backend) Sleep(context.Context, string) error { return b.err }
 
-func (b *backend) Keep(ctx context.Context, name string, d time.Duration) (api.Workload, error) {
-	return b.Wake(ctx, name, d)
-}
-
 func (b *backend) Logs(_ context.Context, _ string, lines int) ([]string, error) {
 	b.lines = lines
 	return []string{"hello"}, b.err

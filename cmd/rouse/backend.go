@@ -113,11 +113,7 @@ func (b *backend) describe(name string, views map[string]activator.View) (api.Wo
 			}
 		}
 	}
-	kept := later(use.KeptUntil, v.KeptUntil)
-	w.SleepsAt = sleepsAt(spec, state, w, kept)
-	if kept.After(time.Now()) {
-		w.KeptUntil = kept
-	}
+	w.SleepsAt = sleepsAt(spec, state, w, later(use.KeptUntil, v.KeptUntil))
 	w.ColdStarts = b.ColdStarts(name)
 	for _, p := range b.dir.wrong() {
 		if p.Workload == name {
@@ -197,47 +193,6 @@ func (b *backend) Sleep(ctx context.Context, name string) error {
 		return fmt.Errorf("%w: %q", api.ErrNoWorkload, name)
 	}
 	return backendError(b.bus.AskSleep(ctx, spec.Node, name))
-}
-
-// Keep has the gateway of this process keep the workload awake, as a proxy
-// beside it would.
-func (b *backend) Keep(ctx context.Context, name string, d time.Duration) (api.Workload, error) {
-	spec, _, ok := b.dir.find(name)
-	if !ok {
-		return api.Workload{}, fmt.Errorf("%w: %q", api.ErrNoWorkload, name)
-	}
-	if b.act == nil {
-		return api.Workload{}, fmt.Errorf("%w: it is a gateway that keeps workloads awake, and this process is none: ask one of them", api.ErrUnavailable)
-	}
-	gate := b.act.Gate(name)
-	if gate == nil {
-		return api.Workload{}, fmt.Errorf("%w: %q", api.ErrNoWorkload, name)
-	}
-	var err error
-	if d == 0 {
-		gate.Free()
-	} else {
-		ctx, cancel := context.WithTimeout(ctx, spec.WakeTimeout)
-		defer cancel()
-		err = keepError(gate.Await(ctx, activator.Ask{Hold: spec.WakeTimeout}, d))
-	}
-	w, _ := b.describe(name, b.views())
-	return w, err
-}
-
-func keepError(err error) error {
-	var failed *activator.FailedError
-	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &failed):
-		return fmt.Errorf("%w: %s", api.ErrFailed, failed.State.Reason)
-	case errors.Is(err, activator.ErrHoldTimeout), errors.Is(err, activator.ErrCanceled):
-		return fmt.Errorf("%w: %w", api.ErrNotReady, err)
-	case errors.Is(err, activator.ErrRemoved):
-		return api.ErrNoWorkload
-	}
-	return fmt.Errorf("%w: %w", api.ErrUnavailable, err)
 }
 
 // Logs asks the workload's scaler.

@@ -57,10 +57,6 @@ func (s *standIn) Sleep(ctx context.Context, name string) error {
 
 func (s *standIn) Findings(context.Context) ([]api.Finding, error) { return nil, nil }
 
-func (s *standIn) Keep(ctx context.Context, name string, d time.Duration) (api.Workload, error) {
-	return s.Wake(ctx, name, d)
-}
-
 func (s *standIn) Logs(ctx context.Context, name string, lines int) ([]string, error) {
 	_, err := s.Wake(ctx, name, 0)
 	return s.lines[max(0, len(s.lines)-lines):], err

@@ -82,35 +82,6 @@ to end; exit code 7 means that it was still in use and was left running.`,
 	}
 }
 
-func newKeepCommand(g *globals) *cobra.Command {
-	d := time.Hour
-	cmd := &cobra.Command{
-		Use:   "keep NAME",
-		Short: "Keep a workload awake for a while",
-		Long: `Keep wakes a workload if it sleeps, and keeps it awake for a while, whatever its
-idle timeout. It returns when the workload is awake, with the exit codes of
-wake --wait. --for 0 ends it: from then on the idle timeout decides again. A
-workload that ends or is put to sleep is not kept any more.`,
-		Example:           "  rouse keep wiki --for 2h",
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: g.completeName,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if d < 0 {
-				return fail(exitUsage, fmt.Errorf("--for %s is not a time to keep it awake", d))
-			}
-			w, err := ask(cmd.Context(), g, 0, func(ctx context.Context, c *client.Client) (api.Workload, error) {
-				return c.Keep(ctx, args[0], d)
-			})
-			if err != nil {
-				return err
-			}
-			return g.printPhase(cmd.OutOrStdout(), w)
-		},
-	}
-	cmd.Flags().DurationVar(&d, "for", d, "how long, up to 24h; 0 ends it")
-	return cmd
-}
-
 // printPhase tells in one line where a workload is now.
 func (g *globals) printPhase(out io.Writer, w api.Workload) error {
 	return g.print(out, w, func(out io.Writer) error {
