@@ -100,6 +100,8 @@ type Wake struct {
 	Failed   bool // it came to nothing
 	GivenUp  bool // and what was started has to be stopped
 	Logged   bool // the last lines have been asked for
+	Turn     Turn // whether it may start beside what it conflicts with
+	Rivals   Rivals
 }
 
 // A Drain is how far the sleep has come that this scaler carries out.

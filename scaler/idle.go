@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/rouse-dev/rouse/protocol"
 	"github.com/rouse-dev/rouse/workload"
 )
 
@@ -80,7 +81,11 @@ func (s *Scaler) neededBy(name string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, by := range s.dependants[name] {
-		switch s.lives[by].glimpse().state.Phase {
+		st := s.lives[by].glimpse().state
+		if protocol.TurnOf(st) != protocol.TurnTaken {
+			continue // nothing of it is started yet, and it may wait for who needs name
+		}
+		switch st.Phase {
 		case workload.Waking, workload.Ready, workload.Draining:
 			return by
 		}

@@ -22,7 +22,9 @@ func (l *life) take(ctx context.Context, f protocol.Facts) {
 		l.beginSleep(ctx, s.Explicit)
 	case protocol.FallAsleep:
 		l.fallAsleep(ctx)
-	case protocol.Renew, protocol.Release, protocol.TrueUp, protocol.Restore, protocol.AnnounceAgain:
+	case protocol.Renew:
+		l.renew(ctx)
+	case protocol.Release, protocol.TrueUp, protocol.Restore, protocol.AnnounceAgain:
 		l.write(ctx, s.Move, nil)
 	case protocol.Adopt:
 		l.adopt(ctx)
@@ -48,6 +50,10 @@ func (l *life) takeWake(ctx context.Context, m protocol.Move) {
 		l.beginWake(ctx, newWake(l.name, workload.TriggerKeepWarm))
 	case protocol.Resume:
 		l.waking, l.moved = l.resume(), true
+	case protocol.LookRound:
+		l.lookRound(ctx, l.waking)
+	case protocol.Claim, protocol.Withdraw, protocol.TakeTurn:
+		l.takeTurn(ctx, m)
 	case protocol.Start:
 		l.beginStart(ctx, l.waking)
 	case protocol.Doom:
@@ -87,6 +93,9 @@ func (l *life) lookAgain(f protocol.Facts) {
 	switch {
 	case f.Wake.Own && !f.Wake.Failed && f.Task != protocol.TaskStart: // the start has the same deadline
 		l.lookAt(l.waking.deadline)
+		if f.Wake.Turn != protocol.TurnTaken {
+			l.lookAt(l.waking.lookAgain)
+		}
 	case f.Drain.Own && f.Drain.Resting:
 		l.lookAt(l.drain.askAgain)
 	case f.Lease != protocol.LeaseNone && !f.Listed:

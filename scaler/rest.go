@@ -14,7 +14,7 @@ func (l *life) warm(now time.Time) bool {
 	l.lookAtWindows(now)
 	began, in := keepWarm(l.spec).At(now)
 	asked := l.st.Reason.Code == workload.ReasonAsked && !l.st.Since.Before(began)
-	return in && !asked
+	return in && !asked && !l.s.outdone(l.name)
 }
 
 // lookAtWindows looks again at each full minute, when a window may begin or
@@ -49,6 +49,8 @@ func (l *life) sleepReason() (reason workload.Reason, told bool) {
 		return endReason(l.end, "it ended by itself"), true
 	case l.st.Phase == workload.Waking, l.st.Revision == 0:
 		return workload.Reason{}, false
+	case l.drain != nil && l.drain.wayFor != "":
+		return workload.Reason{Code: workload.ReasonConflict, Detail: "it made way for " + l.drain.wayFor}, true
 	case l.drain != nil && l.drain.explicit:
 		return workload.Reason{Code: workload.ReasonAsked}, true
 	}

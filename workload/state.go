@@ -25,13 +25,17 @@ type State struct {
 	// Replicas are the running copies proven ready; only in Ready, and in
 	// Draining until the stop has begun.
 	Replicas []Replica `json:"replicas,omitempty"`
-	// Reason says why it failed or fell asleep; zero where there is no more
-	// to say than the phase does.
+	// Reason says why it failed or fell asleep, or what a wake waits for before
+	// it starts (ReasonConflict); zero where there is no more to say than the
+	// phase does.
 	Reason Reason `json:"reason,omitzero"`
 	// RetryAt is, in Failed, when the next wake may start it again.
 	RetryAt time.Time `json:"retry_at,omitzero"`
 	// Failures counts the failed starts in a row.
 	Failures int `json:"failures,omitempty"`
+	// Claimed says, in Waking with ReasonConflict, that it means to start next:
+	// whoever conflicts with it waits until it has, or has given way.
+	Claimed bool `json:"claimed,omitempty"`
 	// Since is when the phase began.
 	Since time.Time `json:"since"`
 	// Wake is the cold start that is under way or led here; nil before the
@@ -86,6 +90,7 @@ const (
 	ReasonStartError ReasonCode = "start_error" // the platform refused to start it
 	ReasonTimeout    ReasonCode = "timeout"     // not ready within WakeTimeout
 	ReasonDependency ReasonCode = "dependency"  // something it depends on failed
+	ReasonConflict   ReasonCode = "conflict"    // waits, or waited in vain, for what it conflicts with; slept: made way for it
 )
 
 // Reason says why a workload is where it is.

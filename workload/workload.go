@@ -64,7 +64,10 @@ type Workload struct {
 	// Groups are the names under which it is woken together with others.
 	Groups    []string `json:"groups,omitempty"`
 	DependsOn []string `json:"depends_on,omitempty"`
-	KeepWarm  string   `json:"keep_warm,omitempty"`
+	// ConflictsWith are those that it never runs beside. It is mutual: each of
+	// the two names the other.
+	ConflictsWith []string `json:"conflicts_with,omitempty"`
+	KeepWarm      string   `json:"keep_warm,omitempty"`
 	// NoWake lists path prefixes that neither wake it nor keep it awake.
 	NoWake []string `json:"no_wake,omitempty"`
 	// WakeAllow lists the client networks that may wake it; empty allows all.

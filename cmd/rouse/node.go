@@ -278,7 +278,15 @@ type store struct{ *events.Bus }
 // State goes on from a record that nobody can read, which the bus has told
 // of: the next write replaces it.
 func (s store) State(ctx context.Context, name string) (workload.State, error) {
-	st, err := s.Bus.State(ctx, name)
+	return readable(s.Bus.State(ctx, name))
+}
+
+// Current is the same of what the leader has.
+func (s store) Current(ctx context.Context, name string) (workload.State, error) {
+	return readable(s.Bus.Current(ctx, name))
+}
+
+func readable(st workload.State, err error) (workload.State, error) {
 	if errors.Is(err, events.ErrMalformed) {
 		return st, nil
 	}
