@@ -7,7 +7,8 @@
 // belongs to, as a Problem that names the place and the way to mend it; all
 // others stay as they are. A workload in the result is valid: its names,
 // hosts, paths, ports and bounds need no second look, no two of them have the
-// same route, and their dependencies are known and free of cycles.
+// same route, their dependencies are known and free of cycles, and their
+// conflicts are known, mutual, and not with what has to be awake beside them.
 //
 // A container that neither opted in by its label nor is named by an entry is
 // never part of anything. The package knows no platform, does no I/O and
@@ -87,6 +88,7 @@ func (b *builder) build() workload.Catalog {
 	}
 	settled = b.route(settled)
 	b.depend(settled)
+	b.conflict(settled)
 
 	var c workload.Catalog
 	for _, d := range settled {

@@ -56,15 +56,10 @@ func (b *builder) cutUnknown(d *draft, known map[string]*draft) {
 		if b.blind {
 			continue // it may be a workload by its labels
 		}
-		var names []string
-		for n := range known {
-			names = append(names, n)
-		}
-		slices.Sort(names)
 		b.report(workload.Problem{
 			Workload: d.name, Place: d.placeOf("depends_on"),
 			Message: fmt.Sprintf("%s depends on %s, which is no workload or has a problem of its own; it starts without", d.name, name),
-			Fix:     strict.DidYouMean(name, names),
+			Fix:     strict.DidYouMean(name, sortedNames(known)),
 		})
 	}
 	d.w.DependsOn = unique(kept)

@@ -25,6 +25,7 @@ func Fields(w *workload.Workload) strict.Table {
 	return append(table, strict.Table{
 		{Name: "group", Doc: "Names under which several workloads are woken together.", Value: strict.Many(&w.Groups, strict.List, strict.Text(workload.ValidName))},
 		{Name: "depends_on", Doc: "Workloads that are woken first; by default those of compose's depends_on.", Value: strict.Many(&w.DependsOn, strict.List, strict.Text(workload.ValidName))},
+		{Name: "conflicts_with", Doc: "Workloads that it never runs beside, such as another model for the same GPU; each of the two makes way for the other.", Value: strict.Many(&w.ConflictsWith, strict.List, strict.Text(workload.ValidName))},
 		{Name: "keep_warm", Doc: "Times at which it is kept awake: Mon-Fri 08:00-18:00.", Value: strict.One(&w.KeepWarm, strict.Text(windows))},
 		{Name: "no_wake", Doc: "Path prefixes whose requests neither wake it nor keep it awake.", Value: strict.Many(&w.NoWake, strict.List, pathCodec())},
 		{Name: "wake_allow", Doc: "Client networks that may wake it; by default all.", Value: strict.Many(&w.WakeAllow, strict.List, strict.Prefix())},

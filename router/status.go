@@ -35,7 +35,7 @@ func (x *exchange) sayPage() {
 	name := x.workloadName()
 	page := waitpage.Page{
 		Title:      name + " is waking up",
-		Detail:     "It was asleep. This page shows it as soon as it is there.",
+		Detail:     "It was asleep. This page shows it as soon as it is there." + x.waitsFor(),
 		Workload:   name,
 		RequestID:  x.requestID,
 		RetryAfter: pageRetry,

@@ -66,7 +66,11 @@ func (l *life) beginWake(ctx context.Context, w workload.Wake) {
 	}
 	if l.write(ctx, protocol.BeginWake, fill) {
 		l.waking = l.resume()
-		l.record(workload.EventWoken, workload.Reason{}, l.st.Wake)
+		var waits workload.Reason
+		if !l.st.Claimed {
+			waits = l.st.Reason
+		}
+		l.record(workload.EventWoken, waits, l.st.Wake)
 	}
 }
 
