@@ -77,11 +77,18 @@ type builder struct {
 	// concluded from the absence of one.
 	blind    bool
 	problems []workload.Problem
+	// needs are the conditions that others have for compose's services.
+	needs map[service]map[string]string // service -> condition -> who has it
 }
+
+// A service is one of compose.
+type service struct{ project, name string }
 
 func (b *builder) build() workload.Catalog {
 	var settled []*draft
-	for _, d := range b.drafts() {
+	drafts := b.drafts()
+	b.conditions(drafts)
+	for _, d := range drafts {
 		if b.settle(d); !d.bad {
 			settled = append(settled, d)
 		}

@@ -49,6 +49,9 @@ const (
 	// Announce writes Ready with what runs and is proved.
 	Announce
 
+	// Complete writes Asleep, since what was woken has done its work.
+	Complete
+
 	// Adopt writes Ready of the next generation with what runs and is proved.
 	Adopt
 	// TrueUp makes Ready say what runs and is proved.
@@ -86,7 +89,7 @@ const (
 var moveNames = [...]string{
 	"wait", "leave alone", "begin wake", "keep warm", "take over", "renew", "let go", "resume",
 	"look round", "claim", "withdraw", "take turn", "start", "doom",
-	"fetch logs", "fail", "give up", "release", "announce", "adopt", "true up", "restore", "fall asleep", "try all",
+	"fetch logs", "fail", "give up", "release", "announce", "complete", "adopt", "true up", "restore", "fall asleep", "try all",
 	"announce tried", "announce again", "begin sleep", "ask gateways", "ask later", "record stop", "stop", "resume stop", "reopen",
 }
 
@@ -159,6 +162,8 @@ func (m Move) Draft(phase workload.Phase, generation uint64, before workload.Pha
 		return Draft{Phase: phase, Generation: same, Lease: LeaseLapsed, Replicas: ReplicasKept}, true
 	case Announce:
 		return Draft{Phase: workload.Ready, Generation: same, Replicas: ReplicasProved, Anew: true, Asks: AnswerDone}, true
+	case Complete:
+		return Draft{Phase: workload.Asleep, Generation: same, Anew: true, Asks: AnswerDone}, true
 	case Fail:
 		return Draft{Phase: workload.Failed, Generation: same, Anew: true, Asks: AnswerPermanent}, true
 	case GiveUp:

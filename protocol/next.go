@@ -106,6 +106,8 @@ func (f Facts) wake() Step {
 	case w.Failed: // once the task has ended
 	case w.Started && f.Proved:
 		return Step{Move: Announce}
+	case w.Done && f.Task == TaskNone:
+		return Step{Move: Complete}
 	case w.Started && w.Late:
 		return Step{Move: Doom}
 	case w.Started && !f.Runs && !w.Found, w.Started && f.Runs && w.Hopeless:

@@ -45,7 +45,7 @@ func (l *life) wakeFacts(now time.Time) protocol.Wake {
 		return protocol.Wake{}
 	}
 	return protocol.Wake{
-		Own: true, Begun: w.begun, Called: w.called, Started: w.started, Found: w.found,
+		Own: true, Done: l.jobDone(w), Begun: w.begun, Called: w.called, Started: w.started, Found: w.found,
 		Late: !now.Before(w.deadline), Hopeless: !l.hopeless().IsZero(),
 		Failed: w.failed(), GivenUp: w.giveUp, Logged: w.logged,
 		Turn: protocol.TurnOf(l.st), Rivals: w.seen(now),

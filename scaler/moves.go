@@ -56,6 +56,8 @@ func (l *life) takeWake(ctx context.Context, m protocol.Move) {
 		l.takeTurn(ctx, m)
 	case protocol.Start:
 		l.beginStart(ctx, l.waking)
+	case protocol.Complete:
+		l.complete(ctx)
 	case protocol.Doom:
 		l.doom(l.waking, time.Now())
 	case protocol.FetchLogs:

@@ -163,7 +163,7 @@ func health(k EventKind, before Health) Health {
 // hand.
 func (l *life) proveRuns(ctx context.Context) {
 	f := protocol.Facts{Lease: l.lease(time.Now()), Task: l.task, Wake: protocol.Wake{Failed: l.giving()}}
-	if !l.read || !f.MayProve() {
+	if !l.read || !f.MayProve() || l.spec.Job {
 		return
 	}
 	for _, r := range l.runs {

@@ -37,6 +37,7 @@ type waking struct {
 	reason     workload.Reason // why it failed; zero: it has not
 	giveUp     bool            // what was started has to be stopped
 	logged     bool            // reason has the last log lines, if there are any
+	done       bool            // it is a job, and ended well before its start returned
 	rivals     protocol.Rivals // what the last look has shown of those that it conflicts with
 	inTheWay   []string        // which of them it waits for
 	lookAgain  time.Time       // when that look is too old
@@ -136,6 +137,9 @@ func (l *life) startReturned(w *waking, called, returned time.Time, insts []Inst
 	case err != nil && len(insts) > 0:
 		l.log.Warn("not every replica was started", "error", err)
 		err = nil
+	}
+	if l.spec.Job && err != nil && startReason(err).Code == workload.ReasonExited && startReason(err).ExitCode == 0 {
+		err, w.done = nil, true
 	}
 	if err != nil && w.comesBack(returned) {
 		w.begun, w.pause = false, awayPause
@@ -260,6 +264,21 @@ func (l *life) announce(ctx context.Context, w *waking) {
 	l.waking = nil
 	l.record(workload.EventReady, workload.Reason{}, &record)
 	l.s.metrics.ready(&record)
+}
+
+// jobDone reports whether the wake of a job has come to its good end.
+func (l *life) jobDone(w *waking) bool {
+	ended := l.end.Kind == Died && l.end.ExitCode == 0 && !l.end.OOM
+	return l.spec.Job && w.started && len(l.runs) == 0 && (w.done || ended)
+}
+
+// complete writes that a job has done its work.
+func (l *life) complete(ctx context.Context) {
+	reason := workload.Reason{Code: workload.ReasonCompleted}
+	if l.write(ctx, protocol.Complete, func(st *workload.State) { st.Reason = reason }) {
+		l.waking = nil
+		l.record(workload.EventSlept, reason, nil)
+	}
 }
 
 // fetchLogs gets the last log lines.

@@ -90,6 +90,7 @@ const (
 	ReasonStartError ReasonCode = "start_error" // the platform refused to start it
 	ReasonTimeout    ReasonCode = "timeout"     // not ready within WakeTimeout
 	ReasonDependency ReasonCode = "dependency"  // something it depends on failed
+	ReasonCompleted  ReasonCode = "completed"   // a job has ended with code 0
 	ReasonConflict   ReasonCode = "conflict"    // waits, or waited in vain, for what it conflicts with; slept: made way for it
 )
 

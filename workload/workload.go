@@ -64,6 +64,9 @@ type Workload struct {
 	// Groups are the names under which it is woken together with others.
 	Groups    []string `json:"groups,omitempty"`
 	DependsOn []string `json:"depends_on,omitempty"`
+	// Job says that it serves nobody, and is done once it has ended with code 0:
+	// it runs anew for each wake of who depends on it.
+	Job bool `json:"job,omitempty"`
 	// ConflictsWith are those that it never runs beside. It is mutual: each of
 	// the two names the other.
 	ConflictsWith []string `json:"conflicts_with,omitempty"`
@@ -116,6 +119,12 @@ type Workload struct {
 	// Origin tells where the workload was described: "wiki (container)" or
 	// "rouse.yaml:12:5".
 	Origin string `json:"origin,omitempty"`
+}
+
+// Dialled reports whether anybody connects to it, to prove it ready or with a
+// request: else it needs neither port nor address.
+func (w *Workload) Dialled() bool {
+	return !w.Job && (len(w.Hosts) > 0 || w.Ready.Kind != ReadyDocker)
 }
 
 // A Process is a command that serves HTTP on the port it is given.

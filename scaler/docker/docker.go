@@ -186,5 +186,8 @@ func (r *Runtime) instance(rec record, w workload.Workload) (scaler.Instance, er
 	}
 	var err error
 	i.Address, i.Forwarded, err = r.address.of(rec, w)
+	if err != nil && !w.Dialled() {
+		i.Address, err = "", nil
+	}
 	return i, err
 }

@@ -90,7 +90,7 @@ func (r *Runtime) startOne(ctx context.Context, w workload.Workload, id string) 
 	if err != nil {
 		return scaler.Instance{}, err
 	}
-	if _, err := portOf(rec, w); err != nil {
+	if _, err := portOf(rec, w); err != nil && w.Dialled() {
 		return scaler.Instance{}, refused(rec.Name, err) // nobody could reach it
 	}
 	rec, err = r.bringUp(ctx, w, rec)
