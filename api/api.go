@@ -99,6 +99,7 @@ func (s *server) guardedRoutes() []route {
 		{http.MethodGet, "/api/v1/workloads/{name}/logs", s.logs},
 		{http.MethodPost, "/api/v1/workloads/{name}/wake", s.wake},
 		{http.MethodPost, "/api/v1/workloads/{name}/sleep", s.sleep},
+		{http.MethodPost, "/api/v1/workloads/{name}/keep", s.keep},
 		{http.MethodGet, "/api/v1/wakes", s.wakes},
 		{http.MethodGet, "/api/v1/wakes/{id}", s.wakeByID},
 		{http.MethodGet, "/api/v1/events", s.events},

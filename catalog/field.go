@@ -34,7 +34,7 @@ func Fields(w *workload.Workload) strict.Table {
 		{Name: "forward_auth", Doc: "URL of a service that is asked about each request before it may wake it or reach it: Authelia, oauth2-proxy.", Value: strict.One(&w.ForwardAuth, strict.Text(serviceURL))},
 		{Name: "forward_auth_headers", Doc: "Headers of that service's answer that the workload gets; by default Remote-* and X-Auth-Request-*.", Value: strict.Many(&w.ForwardAuthHeaders, strict.List, strict.Text(headerName))},
 		{Name: "queue_requests", Doc: "Most requests held for it; 0 takes limits.queue_requests.", Value: strict.One(&w.QueueRequests, strict.Int(0, math.MaxInt32))},
-		{Name: "min", Doc: "Fewest replicas while awake; 0 means 1.", Value: strict.One(&w.Min, strict.Int(0, maxReplicas))},
+		{Name: "min", Doc: "Fewest replicas that stay awake: with 1 and more it never sleeps, with all its replicas; 0 lets it sleep.", Value: strict.One(&w.Min, strict.Int(0, maxReplicas))},
 		{Name: "max", Doc: "Most replicas while awake; 0 means no limit.", Value: strict.One(&w.Max, strict.Int(0, maxReplicas))},
 		{Name: "target_concurrency", Doc: "Requests in flight that one replica should carry; 0 means no limit.", Value: strict.One(&w.TargetConcurrency, strict.Int(0, math.MaxInt32))},
 	}...)

@@ -28,7 +28,7 @@ func (l *life) facts(now time.Time) protocol.Facts {
 		f.Renewal = l.renewal(now)
 		f.Drain = l.drain.facts(now)
 		l.barred = l.s.awakeReason(l.spec, now)
-		f.Barred, f.Warm = l.barred != nil, warm(l.spec, now) && !l.s.outdone(l.name)
+		f.Barred, f.Warm = l.barred != nil, (warm(l.spec, now) || l.keptAwake(now)) && !l.s.outdone(l.name)
 		if l.drain != nil && l.drain.wayFor != "" {
 			_, pressed := l.makesWay(now)
 			f.Sleep, f.Drain.Over = f.Sleep || pressed, f.Drain.Over && !pressed

@@ -61,6 +61,7 @@ type life struct {
 
 	asks        []*ask
 	sleeps      []*sleepAsk
+	keeps       []*keepAsk
 	floor       time.Time     // idle counts from here at the earliest
 	readySince  time.Time     // since when this generation is ready; a sleep that was called off does not count
 	task        protocol.Task // what runs beside the life
@@ -152,6 +153,9 @@ func (l *life) step(ctx context.Context) {
 		return
 	}
 	l.outdate()
+	if l.keep(ctx, time.Now()) {
+		return
+	}
 	l.take(ctx, l.facts(time.Now()))
 }
 

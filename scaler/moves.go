@@ -121,7 +121,7 @@ func (l *life) write(ctx context.Context, m protocol.Move, fill func(*workload.S
 }
 
 // draft makes the state that a move writes. A new phase keeps nothing of the
-// one before but the record of its cold start.
+// one before but the record of its cold start and until when it is kept awake.
 func (l *life) draft(m protocol.Move) (workload.State, protocol.Draft) {
 	var before workload.State
 	if l.drain != nil {
@@ -132,9 +132,9 @@ func (l *life) draft(m protocol.Move) (workload.State, protocol.Draft) {
 	switch {
 	case d.Replicas == protocol.ReplicasBefore:
 		next = before
-		next.Since = now
+		next.Since, next.KeptUntil = now, l.st.KeptUntil
 	case d.Anew:
-		next = workload.State{Since: now, Wake: l.st.Wake}
+		next = workload.State{Since: now, Wake: l.st.Wake, KeptUntil: l.st.KeptUntil}
 	}
 	next.Phase, next.Generation, next.Replicas = d.Phase, d.Generation, l.replicas(d.Replicas)
 	switch d.Lease {

@@ -33,6 +33,8 @@ type State struct {
 	RetryAt time.Time `json:"retry_at,omitzero"`
 	// Failures counts the failed starts in a row.
 	Failures int `json:"failures,omitempty"`
+	// KeptUntil is until when somebody has it kept awake; zero: nobody has.
+	KeptUntil time.Time `json:"kept_until,omitzero"`
 	// Claimed says, in Waking with ReasonConflict, that it means to start next:
 	// whoever conflicts with it waits until it has, or has given way.
 	Claimed bool `json:"claimed,omitempty"`
@@ -46,19 +48,24 @@ type State struct {
 	Revision uint64 `json:"-"`
 }
 
+// MaxKeep is the longest that a workload can be kept awake by one call.
+const MaxKeep = 24 * time.Hour
+
 // SeenAt is the state as whoever sees it at now has to take it, by a clock
 // that need not agree with the writer's and may be set meanwhile: RetryAt is
-// no further off than the writer meant it to be, and keeps to the monotonic
-// clock from now on.
+// no further off than the writer meant it to be, KeptUntil no further than
+// anybody can mean it to be, and both keep to the monotonic clock from now on.
 func (s State) SeenAt(now time.Time) State {
-	if s.RetryAt.IsZero() {
-		return s
+	if !s.RetryAt.IsZero() {
+		wait := s.RetryAt.Sub(now)
+		if !s.Since.IsZero() {
+			wait = min(wait, s.RetryAt.Sub(s.Since))
+		}
+		s.RetryAt = now.Add(wait)
 	}
-	wait := s.RetryAt.Sub(now)
-	if !s.Since.IsZero() {
-		wait = min(wait, s.RetryAt.Sub(s.Since))
+	if !s.KeptUntil.IsZero() {
+		s.KeptUntil = now.Add(min(s.KeptUntil.Sub(now), MaxKeep))
 	}
-	s.RetryAt = now.Add(wait)
 	return s
 }
 

@@ -98,7 +98,8 @@ type Workload struct {
 	// QueueRequests bounds the held requests of this workload; 0 takes the
 	// gateway's limit.
 	QueueRequests int `json:"queue_requests,omitempty"`
-	// Min and Max bound the replicas while awake; 0 means 1 and no limit.
+	// Min is the fewest replicas that stay awake: with 1 and more it never
+	// sleeps, with all it has. Max bounds those awake; 0 means no limit.
 	Min int `json:"min,omitempty"`
 	Max int `json:"max,omitempty"`
 	// TargetConcurrency is the number of requests in flight that one replica

@@ -121,6 +121,7 @@ func (n *node) run(ctx context.Context) error {
 		n.keepCatalog,
 		func(ctx context.Context) error { return n.bus.ServeWakes(ctx, n.core.cfg.Node, wakesInHand, n.wake) },
 		func(ctx context.Context) error { return n.bus.ServeSleep(ctx, n.core.cfg.Node, n.sleep) },
+		func(ctx context.Context) error { return n.bus.ServeKeep(ctx, n.core.cfg.Node, n.scaler.Keep) },
 		func(ctx context.Context) error { return n.bus.ServeLogs(ctx, n.core.cfg.Node, n.scaler.Logs) },
 		forgetting(n.board),
 	)

@@ -113,6 +113,9 @@ func (g *globals) writeOne(out io.Writer, w api.Workload) error {
 	if w.Phase == workload.Failed && !w.RetryAt.IsZero() {
 		add("next start", "not before "+clock(w.RetryAt))
 	}
+	if !w.KeptUntil.IsZero() {
+		add("kept awake", "until "+clock(w.KeptUntil))
+	}
 	if !w.LastRequestAt.IsZero() {
 		add("last request", clock(w.LastRequestAt))
 	}
