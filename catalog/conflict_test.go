@@ -20,6 +20,15 @@ func TestConflictsAreMutual(t *testing.T) {
 	require.Empty(t, c.Workloads[3].ConflictsWith)
 }
 
+func TestWhatHasACPULimitIsPausedAndNotThrottled(t *testing.T) {
+	limited := labelled("limited", "stop=throttle")
+	limited.CPULimited = true
+	c := build([]workload.Container{limited, labelled("free", "stop=throttle")})
+	require.Equal(t, workload.StopThrottle, c.Workloads[0].Stop)
+	require.Equal(t, workload.StopPause, c.Workloads[1].Stop)
+	require.Equal(t, []string{"limited: container limited has a CPU limit of its own, which could not be restored after stop: throttle; it is paused (remove the limit, or write stop: pause)"}, errorsOf(c))
+}
+
 func TestConflictsThatCannotBeKeptAreCut(t *testing.T) {
 	c := build([]workload.Container{
 		labelled("a", "conflicts-with=a"),

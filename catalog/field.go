@@ -56,7 +56,7 @@ func Defaults(w *workload.Workload) strict.Table {
 		{Name: "response_timeout", Doc: "Longest time from when a request has been sent to the head of its answer; 0 means no limit.", Value: strict.One(&w.ResponseTimeout, strict.Duration(0))},
 		{Name: "request_timeout", Doc: "Longest time for a request and its answer, without the time it is held, and not for tunnels (WebSocket); 0 means no limit.", Value: strict.One(&w.RequestTimeout, strict.Duration(0))},
 		{Name: "silence_timeout", Doc: "Longest time in which an answer that has begun, or a tunnel, carries nothing; 0 means no limit.", Value: strict.One(&w.SilenceTimeout, strict.Duration(0))},
-		{Name: "stop", Doc: "How it is put to sleep: stop ends it, pause freezes it.", Value: strict.One(&w.Stop, strict.Enum(workload.StopStop, workload.StopPause))},
+		{Name: "stop", Doc: "How it is put to sleep: stop ends it, pause freezes it, throttle leaves it a twentieth of a CPU.", Value: strict.One(&w.Stop, strict.Enum(workload.StopStop, workload.StopPause, workload.StopThrottle))},
 		{Name: "stop_timeout", Doc: "Grace between asking it to end and killing it.", Value: strict.One(&w.StopTimeout, strict.Duration(0))},
 	}
 }

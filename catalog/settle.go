@@ -27,7 +27,7 @@ func (b *builder) settle(d *draft) {
 		d.w.Containers = append(d.w.Containers, c.Name)
 	}
 	d.kind()
-	for _, check := range []func(*draft){b.checkFound, b.checkProcess, b.checkJob, b.checkReady, b.checkPort, b.checkRoute, b.checkBounds} {
+	for _, check := range []func(*draft){b.checkFound, b.checkProcess, b.checkJob, b.checkThrottle, b.checkReady, b.checkPort, b.checkRoute, b.checkBounds} {
 		if !d.bad {
 			check(d)
 		}
@@ -87,8 +87,8 @@ func (b *builder) checkProcess(d *draft) {
 	if d.w.Process == nil {
 		return
 	}
-	if place := d.settings["stop"]; d.w.Stop == workload.StopPause && place != "" {
-		b.reject(d, place, "a process cannot be paused", "leave stop out, or write stop: stop")
+	if place := d.settings["stop"]; d.w.Stop.Lives() && place != "" {
+		b.reject(d, place, "a process can be neither paused nor throttled", "leave stop out, or write stop: stop")
 	}
 	if place := d.settings["network"]; d.w.Network != "" && place != "" {
 		b.reject(d, place, "a process has no container network", "leave network out")
@@ -127,6 +127,25 @@ func joinInts(ns []int) string {
 func (b *builder) checkRoute(d *draft) {
 	if len(d.w.Hosts) == 0 && d.settings["path"] != "" {
 		b.reject(d, d.placeOf("path"), fmt.Sprintf("%s has a path and no host", d.name), "add a host, or remove the path")
+	}
+}
+
+// checkThrottle has paused what has a CPU limit of its own: that would be lost.
+func (b *builder) checkThrottle(d *draft) {
+	if d.w.Stop != workload.StopThrottle {
+		return
+	}
+	for _, c := range d.containers {
+		if !c.CPULimited {
+			continue
+		}
+		d.w.Stop = workload.StopPause
+		b.report(workload.Problem{
+			Workload: d.name, Place: d.placeOf("stop"),
+			Message: fmt.Sprintf("container %s has a CPU limit of its own, which could not be restored after stop: throttle; it is paused", c.Name),
+			Fix:     "remove the limit, or write stop: pause",
+		})
+		return
 	}
 }
 

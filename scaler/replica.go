@@ -127,7 +127,7 @@ func (l *life) heard(e Event) {
 		if r == nil && l.task != protocol.TaskStart { // Start itself tells what it started
 			l.wantList()
 		}
-	case ended(e.Kind) && (e.ID == "" || l.spec.Stop == workload.StopPause):
+	case ended(e.Kind) && (e.ID == "" || l.spec.Stop.Lives()):
 		// What was resumed may have the name of what was paused, so that only
 		// a list can tell whether this is old news.
 		l.end = e

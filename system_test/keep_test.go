@@ -3,6 +3,7 @@ package system_test
 import (
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -38,5 +39,34 @@ func TestAWorkloadIsKeptAwakeAcrossTheDeathOfItsScaler(t *testing.T) {
 	}
 	keep("0")
 	g.waitPhase("kept", "asleep")
+	assert.Equal(t, 1, b.starts())
+}
+
+// What is throttled goes on running, and answers at full speed once it is
+// asked for.
+func TestAThrottledContainerIsWokenWithoutAStart(t *testing.T) {
+	t.Parallel()
+	prefix := newPrefix(t)
+	b := newBox(t, boxPlan{name: "slow", prefix: prefix, labels: []string{"idle-timeout=1s", "stop=throttle"}})
+	n := start(t, plan{role: "up", dir: t.TempDir(), config: dockerConfig(prefix)})
+	quota := func() string {
+		return strings.TrimSpace(docker(t, "inspect", "-f", "{{.HostConfig.CpuQuota}}", b.name))
+	}
+	for round := range 3 {
+		begun := time.Now()
+		require.Equal(t, http.StatusOK, n.get("slow.localhost", "/").status)
+		t.Logf("answered after %s", time.Since(begun))
+		if round > 0 {
+			assert.Equal(t, "-1", quota())
+		}
+		n.waitPhase("slow", "asleep")
+		assert.True(t, b.running())
+		assert.Equal(t, "5000", quota())
+	}
+	assert.Equal(t, 1, b.starts())
+	n.stop()
+	n = start(t, plan{role: "up", dir: t.TempDir(), config: dockerConfig(prefix)})
+	require.Equal(t, http.StatusOK, n.get("slow.localhost", "/").status)
+	assert.Equal(t, "-1", quota(), "the next scaler knows it by its mark")
 	assert.Equal(t, 1, b.starts())
 }

@@ -175,7 +175,13 @@ const (
 	StopStop StopMode = "stop"
 	// StopPause freezes it; it wakes faster and keeps its memory.
 	StopPause StopMode = "pause"
+	// StopThrottle leaves it running with next to no CPU; it wakes faster,
+	// keeps its memory, and what it does by itself goes on slowly.
+	StopThrottle StopMode = "throttle"
 )
+
+// Lives reports whether what sleeps so is still there, under the same name.
+func (m StopMode) Lives() bool { return m == StopPause || m == StopThrottle }
 
 // ReadyKind is the kind of proof that a replica answers.
 type ReadyKind string

@@ -11,9 +11,11 @@ import (
 
 // The engine's words for the states of a container.
 const (
-	stateCreated    = "created"
-	stateRunning    = "running"
-	statePaused     = "paused"
+	stateCreated = "created"
+	stateRunning = "running"
+	statePaused  = "paused"
+	// stateThrottled is no word of the engine's, to which it runs.
+	stateThrottled  = "throttled"
 	stateRestarting = "restarting"
 	stateRemoving   = "removing"
 	stateExited     = "exited"
@@ -54,6 +56,9 @@ type record struct {
 
 // serving reports that it runs, is not frozen and not between two runs.
 func (r *record) serving() bool { return r.state == stateRunning }
+
+// frozen reports that it lives and counts as asleep.
+func (r *record) frozen() bool { return r.state == statePaused || r.state == stateThrottled }
 
 // ended reports that a run of it is over.
 func (r *record) ended() bool {
