@@ -382,6 +382,8 @@ func TestASharedDependencySleepsAfterTheLastThatNeedsIt(t *testing.T) {
 		w.ready("db", 1)
 		w.ready("disk", 1)
 		time.Sleep(2 * time.Minute)
+		w.store.mu.Lock()
+		defer w.store.mu.Unlock()
 		var slept []string
 		for _, st := range w.store.writes {
 			if st.Phase == workload.Asleep && st.Generation > 0 && st.Workload != "a" && st.Workload != "c" {

@@ -161,9 +161,9 @@ func TestRivalsThatAreWokenTogetherTakeTurnsInTheirOrder(t *testing.T) {
 func TestRivalsThatAreWokenAtOnceByTwoScalersNeverMeet(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		ws := rivals("llama", "qwen")
+		w.store.delay = time.Millisecond // they read and write side by side
 		first, second := w.scaler(scaler.Config{}, ws...), w.scaler(scaler.Config{}, ws...)
 		w.engine.apart("llama", "qwen")
-		w.store.delay = time.Millisecond // they read and write side by side
 		time.Sleep(5 * time.Second)
 		for range 20 {
 			var all sync.WaitGroup

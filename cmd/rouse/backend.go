@@ -191,13 +191,17 @@ func (b *backend) Sleep(ctx context.Context, name string) error {
 	return backendError(b.bus.AskSleep(ctx, spec.Node, name))
 }
 
-// Keep asks the workload's scaler.
+// Keep asks the workload's scaler, and for the workload: what it conflicts with
+// makes way for somebody who asks, not for what is only kept awake.
 func (b *backend) Keep(ctx context.Context, name string, span time.Duration) (time.Time, error) {
 	spec, _, ok := b.dir.find(name)
 	if !ok {
 		return time.Time{}, fmt.Errorf("%w: %q", api.ErrNoWorkload, name)
 	}
 	until, err := b.bus.AskKeep(ctx, spec.Node, name, span)
+	if err == nil && span > 0 {
+		_, err = b.Wake(ctx, name, 0)
+	}
 	return until, backendError(err)
 }
 
