@@ -36,6 +36,7 @@ type Rivals struct {
 	Known  bool // there was a look since the state was last written, and not long ago
 	Up     bool // one runs, or may
 	Before bool // one has waited for longer
+	First  bool // one that has waited for longer means to start
 	Claims bool // one that has not waited for as long means to start: it will see that it may not, or has started
 }
 
@@ -44,11 +45,12 @@ type Rivals struct {
 func (r Rivals) Meet(mine, rival workload.State, runs bool) Rivals {
 	turn := TurnOf(rival)
 	switch {
-	case turn != TurnTaken && !runs && before(rival, mine):
-		r.Before = true
-	case turn == TurnClaimed && !runs:
+	case turn == TurnClaimed && before(rival, mine):
+		r.First = true
+	case turn == TurnClaimed:
 		r.Claims = true
 	case turn == TurnWaits && !runs:
+		r.Before = r.Before || before(rival, mine)
 	case runs, rival.Owner != "", rival.Phase == workload.Waking, rival.Phase == workload.Ready, rival.Phase == workload.Draining:
 		r.Up = true
 	}
@@ -61,17 +63,21 @@ func before(a, b workload.State) bool {
 	return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Workload, b.Workload)) < 0
 }
 
+// Free reports whether the wake may claim its turn, and keep its claim. What
+// somebody else has started keeps those away who have waited for longer, and
+// need not wait for them.
+func (r Rivals) Free(runs bool) bool { return !r.Up && !r.First && (!r.Before || runs) }
+
 // turn is the step of a wake of this scaler's own that has not had its turn.
 func (f Facts) turn() Step {
 	r := f.Wake.Rivals
+	free := r.Free(f.Listed && f.Runs)
 	switch {
-	case f.Listed && f.Runs: // somebody else has started it
-		return Step{Move: TakeTurn}
 	case !r.Known:
 		return Step{Move: LookRound}
-	case f.Wake.Turn == TurnWaits && !r.Up && !r.Before:
+	case f.Wake.Turn == TurnWaits && free:
 		return Step{Move: Claim}
-	case f.Wake.Turn == TurnClaimed && (r.Up || r.Before):
+	case f.Wake.Turn == TurnClaimed && !free:
 		return Step{Move: Withdraw}
 	case f.Wake.Turn == TurnClaimed && !r.Claims:
 		return Step{Move: TakeTurn}

@@ -168,8 +168,8 @@ func TestNoTwoRivalsRunAndAllHaveTheirTurn(t *testing.T) {
 			return protocol.Next(f)
 		}, protocol.Rivals.Meet},
 		"nobody gives way": {protocol.Next, func(r protocol.Rivals, mine, rival workload.State, runs bool) protocol.Rivals {
-			if r = r.Meet(mine, rival, runs); r.Before {
-				r.Before, r.Claims = false, true
+			if r = r.Meet(mine, rival, runs); r.First {
+				r.First, r.Claims = false, true
 			}
 			return r
 		}},

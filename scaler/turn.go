@@ -48,11 +48,13 @@ func (l *life) await(st *workload.State) {
 	var inTheWay []string
 	for _, rival := range l.conflicts() {
 		g := rival.glimpse()
-		if seen = seen.Meet(*st, g.state, g.runs); seen.Up || seen.Before {
+		met := seen.Meet(*st, g.state, g.runs)
+		if met != seen || met.Up {
 			inTheWay = append(inTheWay, rival.name)
 		}
+		seen = met
 	}
-	st.Claimed = !seen.Up && !seen.Before
+	st.Claimed = seen.Free(false)
 	st.Reason = waitsFor(l.spec.ConflictsWith)
 	if len(inTheWay) > 0 {
 		st.Reason = waitsFor(inTheWay)
