@@ -100,6 +100,7 @@ func (s *server) guardedRoutes() []route {
 		{http.MethodGet, "/api/v1/workloads/{name}/logs", s.logs},
 		{http.MethodPost, "/api/v1/workloads/{name}/wake", s.wake},
 		{http.MethodPost, "/api/v1/workloads/{name}/sleep", s.sleep},
+		{http.MethodPost, "/api/v1/workloads/{name}/keep", s.keep},
 		{http.MethodGet, "/api/v1/days", s.days},
 		{http.MethodGet, "/api/v1/added", s.added},
 		{http.MethodGet, "/api/v1/findings", s.findings},

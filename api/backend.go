@@ -58,6 +58,9 @@ type Controls interface {
 	// when it was left running because of its traffic. A workload that
 	// sleeps already is no error.
 	Sleep(ctx context.Context, name string) error
+	// Keep has the workload awake for span from now on, and returns until when;
+	// 0 ends that. A workload that sleeps is woken.
+	Keep(ctx context.Context, name string, span time.Duration) (until time.Time, err error)
 	// Logs gives the last lines it wrote, oldest first.
 	Logs(ctx context.Context, name string, lines int) ([]string, error)
 }

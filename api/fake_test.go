@@ -29,6 +29,7 @@ type fake struct {
 
 	mu    sync.Mutex
 	waits []time.Duration // of each Wake; guarded by mu
+	kept  []time.Duration // of each Keep; guarded by mu
 	slept []string        // guarded by mu
 	asked int             // lines asked for; guarded by mu
 }
@@ -72,6 +73,14 @@ func (f *fake) Sleep(ctx context.Context, name string) error {
 	f.slept = append(f.slept, name)
 	_, err := f.Workload(ctx, name)
 	return err
+}
+
+func (f *fake) Keep(ctx context.Context, name string, span time.Duration) (time.Time, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.kept = append(f.kept, span)
+	_, err := f.Workload(ctx, name)
+	return time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC).Add(span), err
 }
 
 func (f *fake) Logs(ctx context.Context, name string, lines int) ([]string, error) {

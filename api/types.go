@@ -26,6 +26,8 @@ type Workload struct {
 	LastRequestAt time.Time `json:"last_request_at,omitzero"`
 	// SleepsAt is when it will sleep if nothing uses it until then.
 	SleepsAt time.Time `json:"sleeps_at,omitzero"`
+	// KeptUntil is until when somebody has it kept awake.
+	KeptUntil time.Time `json:"kept_until,omitzero"`
 	// RetryAt is, in the phase failed, when the next wake may start it.
 	RetryAt time.Time `json:"retry_at,omitzero"`
 	// ColdStarts counts the wakes that made it ready, as far back as the
@@ -61,6 +63,7 @@ func Describe(w workload.Workload, s workload.State) Workload {
 		Path:       w.Path,
 		Replicas:   make([]Replica, 0, len(s.Replicas)),
 		RetryAt:    s.RetryAt,
+		KeptUntil:  s.KeptUntil,
 		Generation: s.Generation,
 		Node:       w.Node,
 		Runtime:    w.Runtime,

@@ -139,6 +139,29 @@ func (s *server) sleep(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
+// keep answers with the workload as it is, kept until when the scaler said:
+// the news of it may still be on its way.
+func (s *server) keep(w http.ResponseWriter, r *http.Request) error {
+	text := r.URL.Query().Get("for")
+	span, err := time.ParseDuration(text)
+	if err != nil || span < 0 || span > workload.MaxKeep {
+		return badRequest("for=%q is not a duration such as 1h, from 0 to %s", text, workload.MaxKeep)
+	}
+	return s.named(r, func(name string) error {
+		s.begin(w, r, "keep asked for", name)
+		until, err := s.backend.Keep(r.Context(), name, span)
+		if err != nil {
+			return err
+		}
+		got, err := s.backend.Workload(r.Context(), name)
+		if err != nil {
+			return err
+		}
+		got.KeptUntil = until
+		return reply(w, http.StatusOK, complete(got, s.backend.Problems(r.Context())))
+	})
+}
+
 // begin logs a write, and lets it take as long as the workload does, whatever
 // limit the server has for an answer.
 func (s *server) begin(w http.ResponseWriter, r *http.Request, message, name string) {

@@ -207,3 +207,18 @@ func TestDescribeTakesWhatDescriptionAndStateTell(t *testing.T) {
 		Reason: workload.Reason{Code: workload.ReasonIdle}, Hosts: []string{"w"}, Path: "/", Node: "n1", Runtime: "docker",
 		Origin: "wiki (container)", Replicas: []api.Replica{{ID: "r", Address: "a:1"}}}, got)
 }
+
+func TestAWorkloadIsKeptAwake(t *testing.T) {
+	f := newFake()
+	w := post(f, "/api/v1/workloads/wiki/keep?for=1h")
+	require.Equal(t, http.StatusOK, w.Code, w.Body.String())
+	assert.Equal(t, "2026-05-01T13:00:00Z", decode[map[string]any](t, w.Body)["kept_until"])
+	require.Equal(t, http.StatusOK, post(f, "/api/v1/workloads/wiki/keep?for=0").Code)
+	assert.Equal(t, []time.Duration{time.Hour, 0}, f.kept)
+	for _, bad := range []string{"", "?for=", "?for=soon", "?for=-1s", "?for=24h1s"} {
+		p := problem(t, post(f, "/api/v1/workloads/wiki/keep"+bad))
+		assert.Equal(t, http.StatusBadRequest, p.Status)
+		assert.Contains(t, p.Detail, "from 0 to 24h")
+	}
+	assert.Equal(t, http.StatusNotFound, post(f, "/api/v1/workloads/none/keep?for=1h").Code)
+}

@@ -7,7 +7,8 @@
 // belongs to, as a Problem that names the place and the way to mend it; all
 // others stay as they are. A workload in the result is valid: its names,
 // hosts, paths, ports and bounds need no second look, no two of them have the
-// same route, and their dependencies are known and free of cycles.
+// same route, their dependencies are known and free of cycles, and their
+// conflicts are known, mutual, and not with what has to be awake beside them.
 //
 // A container that neither opted in by its label nor is named by an entry is
 // never part of anything. The package knows no platform, does no I/O and
@@ -76,17 +77,25 @@ type builder struct {
 	// concluded from the absence of one.
 	blind    bool
 	problems []workload.Problem
+	// needs are the conditions that others have for compose's services.
+	needs map[service]map[string]string // service -> condition -> who has it
 }
+
+// A service is one of compose.
+type service struct{ project, name string }
 
 func (b *builder) build() workload.Catalog {
 	var settled []*draft
-	for _, d := range b.drafts() {
+	drafts := b.drafts()
+	b.conditions(drafts)
+	for _, d := range drafts {
 		if b.settle(d); !d.bad {
 			settled = append(settled, d)
 		}
 	}
 	settled = b.route(settled)
 	b.depend(settled)
+	b.conflict(settled)
 
 	var c workload.Catalog
 	for _, d := range settled {

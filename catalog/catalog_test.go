@@ -202,7 +202,7 @@ func TestABadLabelTakesOutItsWorkloadAlone(t *testing.T) {
 		"wait=hodl":             `rouse.wait: "hodl" is none of auto, hold, page (did you mean hold?)`,
 		"ready=http":            `rouse.ready: "http" is not a proof of readiness (use auto, tcp, docker or http:/path)`,
 		"ready=docker":          `bad is to be ready by a health check and has none`,
-		"stop=kill":             `rouse.stop: "kill" is none of stop, pause`,
+		"stop=kill":             `rouse.stop: "kill" is none of stop, pause, throttle`,
 		"group=a b":             `rouse.group: not a workload name`,
 		"keep-warm=weekends":    `rouse.keep-warm: "weekends" is not a window`,
 		"no-wake=metrics":       `rouse.no-wake: "metrics" does not begin with /`,
@@ -329,7 +329,7 @@ func TestAProcessHasNothingOfAContainer(t *testing.T) {
 `)...)
 	require.Len(t, c.Workloads, 1)
 	require.Equal(t, "c", c.Workloads[0].Name)
-	require.Equal(t, "rouse.yaml:1:41: a process cannot be paused (leave stop out, or write stop: stop)", c.Problems[0].Error())
+	require.Equal(t, "rouse.yaml:1:41: a process can be neither paused nor throttled (leave stop out, or write stop: stop)", c.Problems[0].Error())
 	require.Equal(t, "rouse.yaml:2:41: a process has no container network (leave network out)", c.Problems[1].Error())
 
 	defaults := catalog.BuiltIn()

@@ -46,6 +46,58 @@ func composeDependencies(d *draft, services map[string]string) []string {
 	return names
 }
 
+// Compose's words for how far a service has to be. Where it is service_started
+// it has to be ready all the same: one that is not has no use yet.
+const (
+	healthy   = "service_healthy"
+	completed = "service_completed_successfully"
+)
+
+// conditions notes what the containers of the drafts wait for.
+func (b *builder) conditions(drafts []*draft) {
+	b.needs = map[service]map[string]string{}
+	for _, d := range drafts {
+		for _, c := range d.containers {
+			for name, condition := range c.Conditions {
+				s := service{c.Project, name}
+				if b.needs[s] == nil {
+					b.needs[s] = map[string]string{}
+				}
+				if who := b.needs[s][condition]; who == "" || d.name < who {
+					b.needs[s][condition] = d.name
+				}
+			}
+		}
+	}
+}
+
+// needed names who waits for that condition of d; empty if nobody does.
+func (b *builder) needed(d *draft, condition string) string {
+	for _, c := range d.containers {
+		if who := b.needs[service{c.Project, c.Service}][condition]; who != "" && who != d.name {
+			return who
+		}
+	}
+	return ""
+}
+
+// checkJob makes a job of what others wait for to complete.
+func (b *builder) checkJob(d *draft) {
+	by := b.needed(d, completed)
+	if by == "" {
+		return
+	}
+	if len(d.w.Hosts) > 0 {
+		b.report(workload.Problem{
+			Workload: d.name, Place: d.placeOf("host"),
+			Message: fmt.Sprintf("%s waits for %s to complete, which has a host and serves until it is put to sleep; it is waited for until it is ready", by, d.name),
+			Fix:     "remove the host, or write condition: service_healthy",
+		})
+		return
+	}
+	d.w.Job = true
+}
+
 func (b *builder) cutUnknown(d *draft, known map[string]*draft) {
 	var kept []string
 	for _, name := range d.w.DependsOn {
@@ -56,15 +108,10 @@ func (b *builder) cutUnknown(d *draft, known map[string]*draft) {
 		if b.blind {
 			continue // it may be a workload by its labels
 		}
-		var names []string
-		for n := range known {
-			names = append(names, n)
-		}
-		slices.Sort(names)
 		b.report(workload.Problem{
 			Workload: d.name, Place: d.placeOf("depends_on"),
 			Message: fmt.Sprintf("%s depends on %s, which is no workload or has a problem of its own; it starts without", d.name, name),
-			Fix:     strict.DidYouMean(name, names),
+			Fix:     strict.DidYouMean(name, sortedNames(known)),
 		})
 	}
 	d.w.DependsOn = unique(kept)

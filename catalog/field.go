@@ -25,6 +25,7 @@ func Fields(w *workload.Workload) strict.Table {
 	return append(table, strict.Table{
 		{Name: "group", Doc: "Names under which several workloads are woken together.", Value: strict.Many(&w.Groups, strict.List, strict.Text(workload.ValidName))},
 		{Name: "depends_on", Doc: "Workloads that are woken first; by default those of compose's depends_on.", Value: strict.Many(&w.DependsOn, strict.List, strict.Text(workload.ValidName))},
+		{Name: "conflicts_with", Doc: "Workloads that it never runs beside, such as another model for the same GPU; each of the two makes way for the other.", Value: strict.Many(&w.ConflictsWith, strict.List, strict.Text(workload.ValidName))},
 		{Name: "keep_warm", Doc: "Times at which it is kept awake: Mon-Fri 08:00-18:00.", Value: strict.One(&w.KeepWarm, strict.Text(windows))},
 		{Name: "no_wake", Doc: "Path prefixes whose requests neither wake it nor keep it awake.", Value: strict.Many(&w.NoWake, strict.List, pathCodec())},
 		{Name: "wake_allow", Doc: "Client networks that may wake it; by default all.", Value: strict.Many(&w.WakeAllow, strict.List, strict.Prefix())},
@@ -33,7 +34,7 @@ func Fields(w *workload.Workload) strict.Table {
 		{Name: "forward_auth", Doc: "URL of a service that is asked about each request before it may wake it or reach it: Authelia, oauth2-proxy.", Value: strict.One(&w.ForwardAuth, strict.Text(serviceURL))},
 		{Name: "forward_auth_headers", Doc: "Headers of that service's answer that the workload gets; by default Remote-* and X-Auth-Request-*.", Value: strict.Many(&w.ForwardAuthHeaders, strict.List, strict.Text(headerName))},
 		{Name: "queue_requests", Doc: "Most requests held for it; 0 takes limits.queue_requests.", Value: strict.One(&w.QueueRequests, strict.Int(0, math.MaxInt32))},
-		{Name: "min", Doc: "Fewest replicas while awake; 0 means 1.", Value: strict.One(&w.Min, strict.Int(0, maxReplicas))},
+		{Name: "min", Doc: "Fewest replicas that stay awake: with 1 and more it never sleeps, with all its replicas; 0 lets it sleep.", Value: strict.One(&w.Min, strict.Int(0, maxReplicas))},
 		{Name: "max", Doc: "Most replicas while awake; 0 means no limit.", Value: strict.One(&w.Max, strict.Int(0, maxReplicas))},
 		{Name: "target_concurrency", Doc: "Requests in flight that one replica should carry; 0 means no limit.", Value: strict.One(&w.TargetConcurrency, strict.Int(0, math.MaxInt32))},
 	}...)
@@ -55,7 +56,7 @@ func Defaults(w *workload.Workload) strict.Table {
 		{Name: "response_timeout", Doc: "Longest time from when a request has been sent to the head of its answer; 0 means no limit.", Value: strict.One(&w.ResponseTimeout, strict.Duration(0))},
 		{Name: "request_timeout", Doc: "Longest time for a request and its answer, without the time it is held, and not for tunnels (WebSocket); 0 means no limit.", Value: strict.One(&w.RequestTimeout, strict.Duration(0))},
 		{Name: "silence_timeout", Doc: "Longest time in which an answer that has begun, or a tunnel, carries nothing; 0 means no limit.", Value: strict.One(&w.SilenceTimeout, strict.Duration(0))},
-		{Name: "stop", Doc: "How it is put to sleep: stop ends it, pause freezes it.", Value: strict.One(&w.Stop, strict.Enum(workload.StopStop, workload.StopPause))},
+		{Name: "stop", Doc: "How it is put to sleep: stop ends it, pause freezes it, throttle leaves it a twentieth of a CPU.", Value: strict.One(&w.Stop, strict.Enum(workload.StopStop, workload.StopPause, workload.StopThrottle))},
 		{Name: "stop_timeout", Doc: "Grace between asking it to end and killing it.", Value: strict.One(&w.StopTimeout, strict.Duration(0))},
 	}
 }

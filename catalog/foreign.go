@@ -111,9 +111,9 @@ func shortDay(s string) (short string, known bool) {
 
 // notDone tells of Sablier's labels what Rouse has in their place.
 var notDone = map[string]string{ // label, or its part up to a dot -> what to do
-	"sablier.anti-affinity":  "it is not put to sleep for the sake of others",
+	"sablier.anti-affinity":  "name the workloads that it must not run beside in rouse.conflicts-with",
 	"sablier.ready-on-start": "readiness is always proved: set rouse.ready=tcp or name it optional: in the call",
-	"sablier.idle":           "what is idle is stopped, or paused with rouse.stop=pause, and not throttled",
+	"sablier.idle":           "write rouse.stop=throttle for a twentieth of a CPU while it is idle, or rouse.stop=pause",
 	"sablier.active":         "limits are those that the container was made with",
 }
 

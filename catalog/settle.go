@@ -27,7 +27,7 @@ func (b *builder) settle(d *draft) {
 		d.w.Containers = append(d.w.Containers, c.Name)
 	}
 	d.kind()
-	for _, check := range []func(*draft){b.checkFound, b.checkProcess, b.checkPort, b.checkRoute, b.checkReady, b.checkBounds} {
+	for _, check := range []func(*draft){b.checkFound, b.checkProcess, b.checkJob, b.checkThrottle, b.checkReady, b.checkPort, b.checkRoute, b.checkBounds} {
 		if !d.bad {
 			check(d)
 		}
@@ -87,8 +87,8 @@ func (b *builder) checkProcess(d *draft) {
 	if d.w.Process == nil {
 		return
 	}
-	if place := d.settings["stop"]; d.w.Stop == workload.StopPause && place != "" {
-		b.reject(d, place, "a process cannot be paused", "leave stop out, or write stop: stop")
+	if place := d.settings["stop"]; d.w.Stop.Lives() && place != "" {
+		b.reject(d, place, "a process can be neither paused nor throttled", "leave stop out, or write stop: stop")
 	}
 	if place := d.settings["network"]; d.w.Network != "" && place != "" {
 		b.reject(d, place, "a process has no container network", "leave network out")
@@ -98,7 +98,7 @@ func (b *builder) checkProcess(d *draft) {
 
 // checkPort takes the only exposed port where none is given.
 func (b *builder) checkPort(d *draft) {
-	if d.w.Port != 0 || d.w.Ready.Kind == workload.ReadyDocker && len(d.w.Hosts) == 0 {
+	if d.w.Port != 0 || !d.w.Dialled() {
 		return
 	}
 	fix := "set port in the file, or " + b.label("port")
@@ -130,17 +130,45 @@ func (b *builder) checkRoute(d *draft) {
 	}
 }
 
+// checkThrottle has paused what has a CPU limit of its own: that would be lost.
+func (b *builder) checkThrottle(d *draft) {
+	if d.w.Stop != workload.StopThrottle {
+		return
+	}
+	for _, c := range d.containers {
+		if !c.CPULimited {
+			continue
+		}
+		d.w.Stop = workload.StopPause
+		b.report(workload.Problem{
+			Workload: d.name, Place: d.placeOf("stop"),
+			Message: fmt.Sprintf("container %s has a CPU limit of its own, which could not be restored after stop: throttle; it is paused", c.Name),
+			Fix:     "remove the limit, or write stop: pause",
+		})
+		return
+	}
+}
+
 // checkReady refuses to wait for a health check that does not exist. Where it
 // comes from the defaults, such a workload takes auto instead.
 func (b *builder) checkReady(d *draft) {
-	if d.w.Ready.Kind != workload.ReadyDocker {
-		return
-	}
 	without := d.w.Process != nil
 	for _, c := range d.containers {
 		without = without || !c.HealthCheck
 	}
+	by := b.needed(d, healthy)
 	switch {
+	case by != "" && without && !d.w.Job:
+		b.report(workload.Problem{
+			Workload: d.name, Place: d.place(),
+			Message: fmt.Sprintf("%s waits for %s to be healthy, which has no health check; it is waited for until it is ready", by, d.name),
+			Fix:     "add a healthcheck, or write condition: service_started",
+		})
+	case by != "" && d.settings["ready"] == "":
+		d.w.Ready = workload.Readiness{Kind: workload.ReadyDocker}
+	}
+	switch {
+	case d.w.Ready.Kind != workload.ReadyDocker:
 	case !without:
 	case d.settings["ready"] == "":
 		d.w.Ready = workload.Readiness{Kind: workload.ReadyAuto}

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+
+	"github.com/rouse-dev/rouse/workload"
 )
 
 const (
@@ -35,6 +37,8 @@ const codeBusy = "busy"
 
 type askBody struct {
 	Lines int `json:"lines,omitempty"`
+	// KeepMS is for how long a workload is to be kept awake.
+	KeepMS int64 `json:"keep_ms,omitempty"`
 	// WithinMS is how long the asker waits: the two clocks need not agree.
 	WithinMS int64 `json:"within_ms,omitempty"`
 }
@@ -43,6 +47,8 @@ type askAnswer struct {
 	Error string   `json:"error,omitempty"`
 	Code  string   `json:"code,omitempty"`
 	Lines []string `json:"lines,omitempty"`
+	// KeptUntil is until when a workload is kept awake.
+	KeptUntil time.Time `json:"kept_until,omitzero"`
 }
 
 // AskSleep asks the node's scaler to put a workload to sleep and waits until
@@ -62,6 +68,25 @@ func (b *Bus) AskSleep(ctx context.Context, node, name string) error {
 func (b *Bus) ServeSleep(ctx context.Context, node string, h func(ctx context.Context, name string) error) error {
 	return b.serveAsks(ctx, subjectSleep, node, func(ctx context.Context, name string, _ askBody) (askAnswer, error) {
 		return askAnswer{}, h(ctx, name)
+	})
+}
+
+// AskKeep asks the node's scaler to keep a workload awake for span from now on,
+// 0 no longer, and returns until when. Errors are those of AskSleep.
+func (b *Bus) AskKeep(ctx context.Context, node, name string, span time.Duration) (time.Time, error) {
+	answer, err := b.ask(ctx, subject(subjectKeep, node, name), askBody{KeepMS: span.Milliseconds()})
+	if err != nil {
+		return time.Time{}, fmt.Errorf("keep %s: %w", name, err)
+	}
+	return answer.KeptUntil, nil
+}
+
+// ServeKeep answers AskKeep for a node; see ServeSleep.
+func (b *Bus) ServeKeep(ctx context.Context, node string, h func(ctx context.Context, name string, span time.Duration) (time.Time, error)) error {
+	return b.serveAsks(ctx, subjectKeep, node, func(ctx context.Context, name string, ask askBody) (askAnswer, error) {
+		const most = int64(workload.MaxKeep / time.Millisecond)
+		until, err := h(ctx, name, time.Duration(min(max(ask.KeepMS, 0), most))*time.Millisecond)
+		return askAnswer{KeptUntil: until}, err
 	})
 }
 

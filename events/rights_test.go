@@ -84,7 +84,7 @@ type right struct{ subject, roles string }
 func publishing() []right {
 	rights := []right{
 		{"rouse.v1.wake.n.wiki", "gateway scaler"},
-		{"rouse.v1.sleep.n.wiki", "gateway"}, {"rouse.v1.logs.n.wiki", "gateway"},
+		{"rouse.v1.sleep.n.wiki", "gateway"}, {"rouse.v1.keep.n.wiki", "gateway"}, {"rouse.v1.logs.n.wiki", "gateway"},
 		// Gateways are one role: one may speak for another. See DESIGN.md.
 		{"rouse.v1.activity.gateway", "gateway"}, {"rouse.v1.activity.another", "gateway"},
 		{"rouse.v1.drain.wiki", "scaler"},
@@ -144,7 +144,7 @@ func subscribing() []right {
 	return []right{
 		{"rouse.v1.state.>", "gateway scaler"}, {"rouse.v1.workload.>", "gateway scaler"}, {"rouse.v1.problems.>", "gateway scaler"},
 		{"rouse.v1.recorded.>", "gateway scaler"}, {"rouse.v1.heard.>", "gateway scaler"},
-		{"rouse.v1.drain.*", "gateway"}, {"rouse.v1.sleep.n.*", "scaler"}, {"rouse.v1.logs.n.*", "scaler"},
+		{"rouse.v1.drain.*", "gateway"}, {"rouse.v1.sleep.n.*", "scaler"}, {"rouse.v1.keep.n.*", "scaler"}, {"rouse.v1.logs.n.*", "scaler"},
 		{"_INBOX_gateway.>", "gateway"}, {"_INBOX_scaler.>", "scaler"},
 		{"$JS.EVENT.ADVISORY.STREAM.QUORUM_LOST.*", "gateway scaler"}, {"$JS.EVENT.ADVISORY.STREAM.LEADER_ELECTED.*", "gateway scaler"},
 		{"$JS.EVENT.ADVISORY.STREAM.DELETED.*", "gateway scaler"}, {"$JS.EVENT.ADVISORY.CONSUMER.QUORUM_LOST.*.*", "gateway scaler"},

@@ -22,15 +22,32 @@ const headerExpect = "Nats-Expected-Last-Subject-Sequence"
 // stored: asleep, with the revision to write on and a generation that is above
 // all former ones.
 func (b *Bus) State(ctx context.Context, name string) (workload.State, error) {
+	return b.state(ctx, name, func(ctx context.Context, subject string) (record, bool, error) {
+		last, stored, err := b.readLast(ctx, streamStates, subject)
+		if errors.Is(err, ErrMalformed) { // its headers are: the leader tells at least its sequence
+			return b.stateOfLeader(ctx, subject)
+		}
+		return last, stored, err
+	})
+}
+
+// Current is State from the server that leads, which has every write that was
+// acknowledged before. Only scalers may ask it.
+func (b *Bus) Current(ctx context.Context, name string) (workload.State, error) {
+	return b.state(ctx, name, b.stateOfLeader)
+}
+
+func (b *Bus) stateOfLeader(ctx context.Context, subject string) (record, bool, error) {
+	ctx, done := b.guards.expect(ctx, apiReadLeader+streamStates)
+	defer done()
+	return b.readLeader(ctx, streamStates, subject)
+}
+
+func (b *Bus) state(ctx context.Context, name string, read func(context.Context, string) (record, bool, error)) (workload.State, error) {
 	var last record
 	var stored bool
 	err := b.retry(ctx, publishLimit, func(ctx context.Context) (err error) {
-		last, stored, err = b.readLast(ctx, streamStates, subject(keyStates, name))
-		if errors.Is(err, ErrMalformed) { // its headers are: the leader tells at least its sequence
-			ctx, done := b.guards.expect(ctx, apiReadLeader+streamStates)
-			defer done()
-			last, stored, err = b.readLeader(ctx, streamStates, subject(keyStates, name))
-		}
+		last, stored, err = read(ctx, subject(keyStates, name))
 		return err
 	})
 	s := workload.State{Workload: name}

@@ -34,6 +34,7 @@ const (
 	subjectEvent    = "rouse.v1.event"    // .<workload>.<kind>
 	subjectRecorded = "rouse.v1.recorded" // .<workload>.<kind>; only the server publishes
 	subjectSleep    = "rouse.v1.sleep"    // .<node>.<workload>
+	subjectKeep     = "rouse.v1.keep"     // .<node>.<workload>
 	subjectLogs     = "rouse.v1.logs"     // .<node>.<workload>
 
 	keyStates    = "$KV." + bucketStates    // .<workload>

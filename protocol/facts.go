@@ -97,9 +97,12 @@ type Wake struct {
 	Found    bool // what it returned ran before, and may be ending
 	Late     bool // its time is over
 	Hopeless bool // nothing of what runs can be proved any more
+	Done     bool // it is a job that has ended well
 	Failed   bool // it came to nothing
 	GivenUp  bool // and what was started has to be stopped
 	Logged   bool // the last lines have been asked for
+	Turn     Turn // whether it may start beside what it conflicts with
+	Rivals   Rivals
 }
 
 // A Drain is how far the sleep has come that this scaler carries out.

@@ -26,6 +26,13 @@ const (
 	LetGo
 	// Resume goes on with the wake of the state as this scaler's own.
 	Resume
+	// LookRound reads the states of those that the wake conflicts with.
+	LookRound
+	// Claim writes that it means to start, Withdraw that it waits on.
+	Claim
+	Withdraw
+	// TakeTurn writes that it starts.
+	TakeTurn
 	// Start calls the runtime, beside.
 	Start
 	// Doom takes the wake for failed.
@@ -41,6 +48,9 @@ const (
 	Release
 	// Announce writes Ready with what runs and is proved.
 	Announce
+
+	// Complete writes Asleep, since what was woken has done its work.
+	Complete
 
 	// Adopt writes Ready of the next generation with what runs and is proved.
 	Adopt
@@ -77,8 +87,9 @@ const (
 )
 
 var moveNames = [...]string{
-	"wait", "leave alone", "begin wake", "keep warm", "take over", "renew", "let go", "resume", "start", "doom",
-	"fetch logs", "fail", "give up", "release", "announce", "adopt", "true up", "restore", "fall asleep", "try all",
+	"wait", "leave alone", "begin wake", "keep warm", "take over", "renew", "let go", "resume",
+	"look round", "claim", "withdraw", "take turn", "start", "doom",
+	"fetch logs", "fail", "give up", "release", "announce", "complete", "adopt", "true up", "restore", "fall asleep", "try all",
 	"announce tried", "announce again", "begin sleep", "ask gateways", "ask later", "record stop", "stop", "resume stop", "reopen",
 }
 
@@ -145,12 +156,14 @@ func (m Move) Draft(phase workload.Phase, generation uint64, before workload.Pha
 	switch m {
 	case BeginWake, KeepWarm:
 		return Draft{Phase: workload.Waking, Generation: next, Lease: LeaseMine, Anew: true}, true
-	case TakeOver, Renew:
+	case TakeOver, Renew, Claim, Withdraw, TakeTurn:
 		return Draft{Phase: phase, Generation: same, Lease: LeaseMine, Replicas: ReplicasKept}, true
 	case LetGo:
 		return Draft{Phase: phase, Generation: same, Lease: LeaseLapsed, Replicas: ReplicasKept}, true
 	case Announce:
 		return Draft{Phase: workload.Ready, Generation: same, Replicas: ReplicasProved, Anew: true, Asks: AnswerDone}, true
+	case Complete:
+		return Draft{Phase: workload.Asleep, Generation: same, Anew: true, Asks: AnswerDone}, true
 	case Fail:
 		return Draft{Phase: workload.Failed, Generation: same, Anew: true, Asks: AnswerPermanent}, true
 	case GiveUp:

@@ -106,12 +106,18 @@ func (f Facts) wake() Step {
 	case w.Failed: // once the task has ended
 	case w.Started && f.Proved:
 		return Step{Move: Announce}
+	case w.Done && f.Task == TaskNone:
+		return Step{Move: Complete}
 	case w.Started && w.Late:
 		return Step{Move: Doom}
 	case w.Started && !f.Runs && !w.Found, w.Started && f.Runs && w.Hopeless:
 		return Step{Move: Doom}
+	case w.Turn != TurnTaken && w.Late:
+		return Step{Move: Doom}
 	case f.Renewal:
 		return Step{Move: Renew}
+	case w.Turn != TurnTaken && f.Task == TaskNone:
+		return f.turn()
 	case w.Started && !f.Runs && f.Task == TaskNone: // it was dying when it was found
 		return Step{Move: Start}
 	case !w.Begun && f.Task == TaskNone:

@@ -50,7 +50,7 @@ func (x *exchange) answerTo(err error) answer {
 		return answerToFailed(name, failed.State)
 	case errors.Is(err, activator.ErrHoldTimeout):
 		return answer{status: http.StatusServiceUnavailable, outcome: outcomeTimeout, code: "hold-timeout", waiting: true,
-			title: name + " is not awake yet", detail: "The request has waited as long as it may; the wake goes on.", retry: retryHeld}
+			title: name + " is not awake yet", detail: "The request has waited as long as it may; the wake goes on." + x.waitsFor(), retry: retryHeld}
 	case errors.Is(err, activator.ErrQueueFull):
 		return answer{status: http.StatusServiceUnavailable, outcome: outcomeShed, code: "queue-full", waiting: true,
 			title: "Too many requests wait for " + name, detail: "It is waking up, and no more requests can be held until it is there.", retry: retrySoon}
@@ -67,6 +67,18 @@ func (x *exchange) answerTo(err error) answer {
 		title: name + " did not answer", detail: "The workload ended the connection before it answered."}
 }
 
+// waitsFor is a sentence about what the wake waits for, if that is known.
+func (x *exchange) waitsFor() string {
+	gate := x.router.activator.Gate(x.route.workload.Name)
+	if gate == nil {
+		return ""
+	}
+	if s := gate.State(); s.Phase == workload.Waking && s.Reason.Code == workload.ReasonConflict {
+		return " At the moment " + s.Reason.Detail + "."
+	}
+	return ""
+}
+
 // answerToFailed tells why a start came to nothing, without the workload's
 // own log: that is not the client's to read.
 func answerToFailed(name string, s workload.State) answer {
@@ -75,6 +87,10 @@ func answerToFailed(name string, s workload.State) answer {
 	if s.Reason.Code == workload.ReasonTimeout {
 		a.status, a.outcome, a.code = http.StatusGatewayTimeout, outcomeTimeout, "wake-timeout"
 		a.title = name + " did not become ready in time"
+	}
+	if s.Reason.Code == workload.ReasonConflict {
+		a.status, a.outcome, a.code = http.StatusGatewayTimeout, outcomeTimeout, "conflict"
+		a.title = name + " had to wait for too long"
 	}
 	a.detail = s.Reason.String()
 	if wait := time.Until(s.RetryAt); wait > 0 {

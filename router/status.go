@@ -41,7 +41,7 @@ func (x *exchange) sayPage() {
 	progress := x.router.lobby.progress(name, time.Now())
 	page := waitpage.Page{
 		Title:      name + " is waking up",
-		Detail:     "It was asleep. This page shows it as soon as it is there.",
+		Detail:     "It was asleep. This page shows it as soon as it is there." + x.waitsFor(),
 		Workload:   name,
 		RequestID:  x.requestID,
 		RetryAfter: pageRetry,

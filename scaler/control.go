@@ -79,5 +79,9 @@ func (s *Scaler) SleepsAt(name string) time.Time {
 	if use := s.deps.Board.Use(name, now); use.InFlight+use.Queued > 0 {
 		return time.Time{}
 	}
-	return s.idleAt(g.spec, g.readySince, g.floor, now)
+	at := s.idleAt(g.spec, g.readySince, g.floor, now)
+	if at.IsZero() {
+		return at
+	}
+	return latest(at, g.state.KeptUntil)
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // wakeAll brings up everything that w depends on, side by side, and returns
-// once all of it is ready. The first failure ends the wait for the others;
+// once all of it is ready, or has completed where it is a job. The first failure ends the wait for the others;
 // their starts go on. A dependency that is no workload of this node is for
 // others to bring up, and is passed over.
 func (s *Scaler) wakeAll(ctx context.Context, w workload.Workload, by workload.Wake) error {
@@ -42,7 +42,7 @@ func (s *Scaler) wakeOne(ctx context.Context, name string, by workload.Wake) err
 			return context.Cause(ctx)
 		case a.Kind == Permanent:
 			return errors.New(a.Reason)
-		case a.Kind == Done && a.state.Phase == workload.Ready:
+		case a.Kind == Done && (a.state.Phase == workload.Ready || a.state.Reason.Code == workload.ReasonCompleted):
 			return nil
 		case a.Kind == Done:
 			return errors.New(a.state.Reason.String())

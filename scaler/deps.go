@@ -39,6 +39,9 @@ type Store interface {
 	// State returns the stored state with its revision; what was never
 	// written is the zero state.
 	State(ctx context.Context, name string) (workload.State, error)
+	// Current is State as of now: nothing that was written before the call is
+	// missing in its answer.
+	Current(ctx context.Context, name string) (workload.State, error)
 	// PutState writes s if the stored revision still is s.Revision (0: never
 	// written) and returns s with its new revision. An error that does not
 	// wrap ErrConflict leaves open whether it was written.

@@ -45,6 +45,7 @@ type engine struct {
 	order            []string       // workload names by Start call
 	parallel, most   int            // Start calls under way
 	serial           int
+	rivals           []string        // no two of these may run at a time
 	deaf             map[string]bool // ID -> does not answer
 	listErr, logsErr error
 	logs             []string
@@ -82,6 +83,18 @@ func (e *engine) plan(name string) *plan {
 	return e.plans[name]
 }
 
+// apart makes it a fault if two of these run at a time.
+func (e *engine) apart(names ...string) { e.do(func() { e.rivals = names }) }
+
+// meet notes that a rival runs when one is started; e.mu is held.
+func (e *engine) meet(name string) {
+	for _, other := range e.rivals {
+		if other != name && slices.Contains(e.rivals, name) && (len(e.copies[other]) > 0 || e.starting[other] > 0) {
+			e.fault("%s was started beside %s", name, other)
+		}
+	}
+}
+
 func (e *engine) fault(format string, args ...any) {
 	e.faults = append(e.faults, fmt.Sprintf(format, args...))
 }
@@ -94,6 +107,7 @@ func (e *engine) Start(ctx context.Context, w workload.Workload) ([]scaler.Insta
 	e.parallel++
 	e.most = max(e.most, e.parallel)
 	e.starting[w.Name]++
+	e.meet(w.Name)
 	ending := e.stopping[w.Name]
 	e.mu.Unlock()
 	defer func() {

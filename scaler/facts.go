@@ -28,7 +28,11 @@ func (l *life) facts(now time.Time) protocol.Facts {
 		f.Renewal = l.renewal(now)
 		f.Drain = l.drain.facts(now)
 		l.barred = l.s.awakeReason(l.spec, now)
-		f.Barred, f.Warm = l.barred != nil, warm(l.spec, now)
+		f.Barred, f.Warm = l.barred != nil, (warm(l.spec, now) || l.keptAwake(now)) && !l.s.outdone(l.name)
+		if l.drain != nil && l.drain.wayFor != "" {
+			_, pressed := l.makesWay(now)
+			f.Sleep, f.Drain.Over = f.Sleep || pressed, f.Drain.Over && !pressed
+		}
 	}
 	proved, _ := l.proved()
 	f.Proved, f.Match = len(proved) > 0, l.match(len(proved))
@@ -41,9 +45,10 @@ func (l *life) wakeFacts(now time.Time) protocol.Wake {
 		return protocol.Wake{}
 	}
 	return protocol.Wake{
-		Own: true, Begun: w.begun, Called: w.called, Started: w.started, Found: w.found,
+		Own: true, Done: l.jobDone(w), Begun: w.begun, Called: w.called, Started: w.started, Found: w.found,
 		Late: !now.Before(w.deadline), Hopeless: !l.hopeless().IsZero(),
 		Failed: w.failed(), GivenUp: w.giveUp, Logged: w.logged,
+		Turn: protocol.TurnOf(l.st), Rivals: w.seen(now),
 	}
 }
 
@@ -57,7 +62,11 @@ func (l *life) readyFacts(f *protocol.Facts, now time.Time) {
 	}
 	l.barred = l.s.awakeReason(l.spec, now)
 	f.Barred = l.barred != nil
-	f.Idle = l.listed && l.task == protocol.TaskNone && l.idle(now)
+	if l.task == protocol.TaskNone {
+		unused, pressed := l.makesWay(now)
+		f.Sleep = f.Sleep || pressed
+		f.Idle = l.listed && (l.idle(now) || unused && !f.Barred)
+	}
 }
 
 // facts of no drain are none.

@@ -322,6 +322,78 @@ func TestDependenciesAreWokenFirst(t *testing.T) {
 	})
 }
 
+func TestAJobHasToEndWellBeforeWhoNeedsIt(t *testing.T) {
+	for name, ends := range map[string]time.Duration{"after its start": 5 * time.Second, "as it starts": time.Nanosecond} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				app, migrate := spec("app"), spec("migrate")
+				app.DependsOn, migrate.Job = []string{"migrate"}, true
+				p := w.engine.plan("migrate")
+				p.exitAfter, p.boot = ends, time.Hour // it never listens
+				n := w.scaler(scaler.Config{}, app, migrate)
+				begun := time.Now()
+				n.wake(t, "app")
+				w.ready("app", 1)
+				assert.GreaterOrEqual(t, time.Since(begun), ends)
+				assert.Equal(t, []string{"migrate", "app"}, w.engine.order)
+				st := w.state("migrate")
+				assert.Equal(t, workload.Asleep, st.Phase)
+				assert.Equal(t, workload.Reason{Code: workload.ReasonCompleted}, st.Reason)
+				time.Sleep(5 * time.Minute)
+				assert.Equal(t, workload.Asleep, w.state("app").Phase)
+				n.wake(t, "app")
+				assert.Equal(t, 2, w.engine.started["migrate"], "anew for each wake")
+
+				p.exitCode = 3
+				time.Sleep(5 * time.Minute)
+				v := n.Wake(t.Context(), ask("app"))
+				assert.Equal(t, scaler.Permanent, v.Kind)
+				assert.Contains(t, v.Reason, "migrate: exited with code 3")
+			})
+		})
+	}
+}
+
+// Three applications, one database: it stays while any of them is awake, and
+// sleeps last.
+func TestASharedDependencySleepsAfterTheLastThatNeedsIt(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		disk, db := spec("disk"), spec("db")
+		db.DependsOn = []string{"disk"}
+		disk.IdleTimeout, db.IdleTimeout = time.Second, time.Second
+		ws := []workload.Workload{disk, db}
+		for _, name := range []string{"a", "b", "c"} {
+			app := spec(name)
+			app.DependsOn = []string{"db"}
+			ws = append(ws, app)
+		}
+		n := w.scaler(scaler.Config{}, ws...)
+		for _, name := range []string{"a", "b", "c"} {
+			n.wake(t, name)
+		}
+		assert.Equal(t, []string{"disk", "db", "a", "b", "c"}, w.engine.order)
+		for range 5 {
+			time.Sleep(50 * time.Second)
+			w.use("g1", "b", 0)
+		}
+		assert.Equal(t, workload.Asleep, w.state("a").Phase)
+		assert.Equal(t, workload.Asleep, w.state("c").Phase)
+		w.ready("b", 1)
+		w.ready("db", 1)
+		w.ready("disk", 1)
+		time.Sleep(2 * time.Minute)
+		w.store.mu.Lock()
+		defer w.store.mu.Unlock()
+		var slept []string
+		for _, st := range w.store.writes {
+			if st.Phase == workload.Asleep && st.Generation > 0 && st.Workload != "a" && st.Workload != "c" {
+				slept = append(slept, st.Workload)
+			}
+		}
+		assert.Equal(t, []string{"b", "db", "disk"}, slept)
+	})
+}
+
 func TestAFailedDependencyFailsWhoNeedsIt(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		app, db := spec("app"), spec("db")

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/rouse-dev/rouse/protocol"
 	"github.com/rouse-dev/rouse/workload"
 )
 
@@ -80,7 +81,11 @@ func (s *Scaler) neededBy(name string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, by := range s.dependants[name] {
-		switch s.lives[by].glimpse().state.Phase {
+		st := s.lives[by].glimpse().state
+		if protocol.TurnOf(st) != protocol.TurnTaken {
+			continue // nothing of it is started yet, and it may wait for who needs name
+		}
+		switch st.Phase {
 		case workload.Waking, workload.Ready, workload.Draining:
 			return by
 		}
@@ -107,10 +112,10 @@ func (s *Scaler) idleAt(w workload.Workload, ready, floor, now time.Time) time.T
 	return at
 }
 
-// warm reports whether w is to be kept awake at t.
+// warm reports whether w is to be kept awake at t by what its description says.
 func warm(w workload.Workload, t time.Time) bool {
 	_, in := keepWarm(w).At(t)
-	return in
+	return in || w.Min > 0
 }
 
 // keepWarm is w's windows; a text that cannot be read, which the catalog
@@ -141,6 +146,7 @@ func (l *life) idle(now time.Time) (due bool) {
 	if at.IsZero() {
 		return false
 	}
+	at = latest(at, l.st.KeptUntil)
 	l.lookAt(at)
 	l.lookAt(now.Add(keepLook)) // it may be kept for less than it would be idle
 	return !now.Before(at)

@@ -128,3 +128,91 @@ func TestAnEndBeforeReadyAfterFailsTheWakeAtOnce(t *testing.T) {
 		assert.Less(t, time.Since(began), 15*time.Second)
 	})
 }
+
+func TestSomebodyHasAWorkloadKeptAwakeForATime(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		n := w.scaler(scaler.Config{Owner: "s1"}, spec("wiki"))
+		time.Sleep(5 * time.Second)
+		until, err := n.Keep(t.Context(), "wiki", time.Hour)
+		require.NoError(t, err)
+		assert.WithinDuration(t, time.Now().Add(time.Hour), until, 0)
+		time.Sleep(time.Second)
+		st := w.ready("wiki", 1) // it is woken
+		assert.True(t, until.Equal(st.KeptUntil))
+		assert.WithinDuration(t, until, n.SleepsAt("wiki"), time.Microsecond)
+		time.Sleep(20 * time.Minute)
+		n.kill()
+		n = w.scaler(scaler.Config{Owner: "s2"}, spec("wiki"))
+		time.Sleep(39 * time.Minute)
+		w.ready("wiki", 1)
+		w.engine.die("wiki", w.engine.running("wiki")[0], 1, false)
+		time.Sleep(30 * time.Second)
+		w.ready("wiki", 2) // what dies meanwhile is woken again
+		time.Sleep(2 * time.Minute)
+		assert.Equal(t, workload.Asleep, w.state("wiki").Phase)
+
+		_, err = n.Keep(t.Context(), "wiki", time.Hour)
+		require.NoError(t, err)
+		time.Sleep(10 * time.Minute)
+		w.ready("wiki", 3)
+		until, err = n.Keep(t.Context(), "wiki", 0)
+		require.NoError(t, err)
+		assert.Zero(t, until)
+		time.Sleep(2 * time.Minute)
+		assert.Equal(t, workload.Asleep, w.state("wiki").Phase)
+		assert.Zero(t, w.state("wiki").KeptUntil)
+	})
+}
+
+func TestASleepThatIsAskedForEndsWhatItWasKeptFor(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		n := w.scaler(scaler.Config{}, spec("wiki"))
+		time.Sleep(5 * time.Second)
+		until, err := n.Keep(t.Context(), "wiki", 48*time.Hour)
+		require.NoError(t, err)
+		assert.WithinDuration(t, time.Now().Add(24*time.Hour), until, 0, "no longer than a day")
+		time.Sleep(time.Minute)
+		require.NoError(t, n.Sleep(t.Context(), "wiki"))
+		time.Sleep(10 * time.Minute)
+		assert.Equal(t, workload.Asleep, w.state("wiki").Phase)
+		_, err = n.Keep(t.Context(), "nobody", time.Hour)
+		assert.ErrorIs(t, err, scaler.ErrUnknown)
+	})
+}
+
+func TestAKeepThatCannotBeWrittenIsWrittenWhenTheStoreIsBack(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		n := w.scaler(scaler.Config{}, spec("wiki"))
+		n.wake(t, "wiki")
+		w.fail(func(string, workload.State) (bool, bool) { return true, false })
+		time.AfterFunc(30*time.Second, func() { w.fail(nil) })
+		begun := time.Now()
+		_, err := n.Keep(t.Context(), "wiki", time.Hour)
+		require.NoError(t, err)
+		assert.GreaterOrEqual(t, time.Since(begun), 30*time.Second)
+		time.Sleep(30 * time.Minute)
+		w.ready("wiki", 1)
+	})
+}
+
+// A min of one and more is awake from the start, and never sleeps unless asked
+// to.
+func TestAMinimumNeverSleeps(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		s := spec("wiki")
+		s.Min = 1
+		n := w.scaler(scaler.Config{}, s)
+		time.Sleep(time.Hour)
+		w.ready("wiki", 1)
+		assert.Zero(t, n.SleepsAt("wiki"))
+		w.engine.die("wiki", w.engine.running("wiki")[0], 1, false)
+		time.Sleep(10 * time.Second)
+		w.ready("wiki", 2)
+		require.NoError(t, n.Sleep(t.Context(), "wiki"))
+		time.Sleep(time.Hour)
+		assert.Equal(t, workload.Asleep, w.state("wiki").Phase, "somebody wanted it so")
+		n.wake(t, "wiki")
+		time.Sleep(time.Hour)
+		w.ready("wiki", 3)
+	})
+}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/rouse-dev/rouse/protocol"
+	"github.com/rouse-dev/rouse/workload"
 )
 
 // mine reports whether this scaler holds the lease.
@@ -43,6 +44,15 @@ func (l *life) takeOver(ctx context.Context) {
 	if l.write(ctx, protocol.TakeOver, nil) {
 		l.log.Warn("lease taken over", "phase", l.st.Phase, "from", from)
 	}
+}
+
+// renew writes the lease anew, and with it what a wake waits for by now.
+func (l *life) renew(ctx context.Context) {
+	l.write(ctx, protocol.Renew, func(st *workload.State) {
+		if l.waking != nil {
+			l.waking.tell(st)
+		}
+	})
 }
 
 // renewal reports whether it is time to renew the lease: each third of it.

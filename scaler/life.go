@@ -61,6 +61,7 @@ type life struct {
 
 	asks        []*ask
 	sleeps      []*sleepAsk
+	keeps       []*keepAsk
 	floor       time.Time     // idle counts from here at the earliest
 	readySince  time.Time     // since when this generation is ready; a sleep that was called off does not count
 	task        protocol.Task // what runs beside the life
@@ -79,6 +80,8 @@ type glimpse struct {
 	state           workload.State
 	floor           time.Time
 	readySince      time.Time
+	phaseAt         time.Time
+	runs            bool          // something does, or it is not known
 	asleep, running time.Duration // until changed
 	changed         time.Time
 }
@@ -93,7 +96,7 @@ func newLife(s *Scaler, w workload.Workload, before chan struct{}) *life {
 		runs:  map[string]*replica{},
 		early: map[string]Event{},
 	}
-	l.seen.Store(&glimpse{spec: w, state: workload.State{Workload: w.Name}, changed: time.Now()})
+	l.seen.Store(&glimpse{spec: w, state: workload.State{Workload: w.Name}, runs: true, changed: time.Now()})
 	return l
 }
 
@@ -150,6 +153,9 @@ func (l *life) step(ctx context.Context) {
 		return
 	}
 	l.outdate()
+	if l.keep(ctx, time.Now()) {
+		return
+	}
 	l.take(ctx, l.facts(time.Now()))
 }
 
@@ -270,11 +276,21 @@ func (l *life) isNews(st workload.State) bool {
 	return !l.read || st.Revision != l.st.Revision || st.Phase != l.st.Phase || st.Generation != l.st.Generation
 }
 
-// look shows others what the life knows.
+// look shows others what the life knows, and has its rivals look too.
 func (l *life) look() {
-	g, now := *l.seen.Load(), time.Now()
+	before := l.glimpse()
+	l.show()
+	now := l.glimpse()
+	if before.runs != now.runs || before.state.Phase != now.state.Phase || protocol.TurnOf(before.state) != protocol.TurnOf(now.state) {
+		l.s.nudge(l.name)
+	}
+}
+
+func (l *life) show() {
+	g, now := *l.glimpse(), time.Now()
 	g.asleep, g.running = g.spent(now)
 	g.changed, g.spec, g.state, g.floor, g.readySince = now, l.spec, l.st, l.floor, l.readySince
+	g.phaseAt, g.runs = l.phaseAt, len(l.runs) > 0 || !l.listed
 	l.seen.Store(&g)
 }
 
@@ -293,7 +309,7 @@ func (l *life) remove() {
 func (l *life) abandon() {
 	l.close()
 	l.absorb()
-	l.look()
+	l.show() // Scaler.mu may be held
 	if l.removed {
 		l.answer(Verdict{Kind: Permanent, Reason: "the workload was removed"})
 	} else {

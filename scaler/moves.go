@@ -22,7 +22,9 @@ func (l *life) take(ctx context.Context, f protocol.Facts) {
 		l.beginSleep(ctx, s.Explicit)
 	case protocol.FallAsleep:
 		l.fallAsleep(ctx)
-	case protocol.Renew, protocol.Release, protocol.TrueUp, protocol.Restore, protocol.AnnounceAgain:
+	case protocol.Renew:
+		l.renew(ctx)
+	case protocol.Release, protocol.TrueUp, protocol.Restore, protocol.AnnounceAgain:
 		l.write(ctx, s.Move, nil)
 	case protocol.Adopt:
 		l.adopt(ctx)
@@ -48,8 +50,14 @@ func (l *life) takeWake(ctx context.Context, m protocol.Move) {
 		l.beginWake(ctx, newWake(l.name, workload.TriggerKeepWarm))
 	case protocol.Resume:
 		l.waking, l.moved = l.resume(), true
+	case protocol.LookRound:
+		l.lookRound(ctx, l.waking)
+	case protocol.Claim, protocol.Withdraw, protocol.TakeTurn:
+		l.takeTurn(ctx, m)
 	case protocol.Start:
 		l.beginStart(ctx, l.waking)
+	case protocol.Complete:
+		l.complete(ctx)
 	case protocol.Doom:
 		l.doom(l.waking, time.Now())
 	case protocol.FetchLogs:
@@ -87,6 +95,9 @@ func (l *life) lookAgain(f protocol.Facts) {
 	switch {
 	case f.Wake.Own && !f.Wake.Failed && f.Task != protocol.TaskStart: // the start has the same deadline
 		l.lookAt(l.waking.deadline)
+		if f.Wake.Turn != protocol.TurnTaken {
+			l.lookAt(l.waking.lookAgain)
+		}
 	case f.Drain.Own && f.Drain.Resting:
 		l.lookAt(l.drain.askAgain)
 	case f.Lease != protocol.LeaseNone && !f.Listed:
@@ -110,7 +121,7 @@ func (l *life) write(ctx context.Context, m protocol.Move, fill func(*workload.S
 }
 
 // draft makes the state that a move writes. A new phase keeps nothing of the
-// one before but the record of its cold start.
+// one before but the record of its cold start and until when it is kept awake.
 func (l *life) draft(m protocol.Move) (workload.State, protocol.Draft) {
 	var before workload.State
 	if l.drain != nil {
@@ -121,9 +132,9 @@ func (l *life) draft(m protocol.Move) (workload.State, protocol.Draft) {
 	switch {
 	case d.Replicas == protocol.ReplicasBefore:
 		next = before
-		next.Since = now
+		next.Since, next.KeptUntil = now, l.st.KeptUntil
 	case d.Anew:
-		next = workload.State{Since: now, Wake: l.st.Wake}
+		next = workload.State{Since: now, Wake: l.st.Wake, KeptUntil: l.st.KeptUntil}
 	}
 	next.Phase, next.Generation, next.Replicas = d.Phase, d.Generation, l.replicas(d.Replicas)
 	switch d.Lease {

@@ -127,7 +127,7 @@ func (l *life) heard(e Event) {
 		if r == nil && l.task != protocol.TaskStart { // Start itself tells what it started
 			l.wantList()
 		}
-	case ended(e.Kind) && (e.ID == "" || l.spec.Stop == workload.StopPause):
+	case ended(e.Kind) && (e.ID == "" || l.spec.Stop.Lives()):
 		// What was resumed may have the name of what was paused, so that only
 		// a list can tell whether this is old news.
 		l.end = e
@@ -163,7 +163,7 @@ func health(k EventKind, before Health) Health {
 // hand.
 func (l *life) proveRuns(ctx context.Context) {
 	f := protocol.Facts{Lease: l.lease(time.Now()), Task: l.task, Wake: protocol.Wake{Failed: l.giving()}}
-	if !l.read || !f.MayProve() {
+	if !l.read || !f.MayProve() || l.spec.Job {
 		return
 	}
 	for _, r := range l.runs {

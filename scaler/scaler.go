@@ -44,6 +44,7 @@ type Scaler struct {
 	lives      map[string]*life         // workload -> its life; guarded by mu
 	ending     map[string]chan struct{} // workload -> closed when its former life has ended; guarded by mu
 	dependants map[string][]string      // workload -> who needs it; guarded by mu
+	rivals     map[string][]string      // workload -> for whom it makes way; replaced as a whole; guarded by mu
 }
 
 // New makes a scaler without workloads; nothing happens before Run.
@@ -141,6 +142,7 @@ func (s *Scaler) replace(ours map[string]workload.Workload) {
 			s.lives[name] = newLife(s, w, s.ending[name])
 		}
 	}
+	s.rivals = rivalsOf(ours)
 	s.updated = true
 	signal(s.changed)
 }

@@ -76,6 +76,10 @@ func (p *instant) State(context.Context, string) (workload.State, error) {
 	return p.state, nil
 }
 
+func (p *instant) Current(ctx context.Context, name string) (workload.State, error) {
+	return p.State(ctx, name)
+}
+
 func (p *instant) PutState(_ context.Context, s workload.State) (workload.State, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

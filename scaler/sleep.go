@@ -27,7 +27,8 @@ const (
 type draining struct {
 	from     workload.State // where it goes back to if it is called off
 	since    time.Time
-	explicit bool      // somebody asked for it
+	explicit bool      // somebody asked for it, or a rival has waited for long
+	wayFor   string    // the rival that waits; empty: none does
 	askAgain time.Time // not before this
 	answered bool      // the gateways were asked
 	said     protocol.Sum
@@ -39,6 +40,7 @@ type draining struct {
 // beginSleep moves to Draining, which closes the gates.
 func (l *life) beginSleep(ctx context.Context, explicit bool) {
 	d := &draining{from: l.st, since: time.Now(), explicit: explicit}
+	d.wayFor, _ = l.s.rival(l.name)
 	if l.write(ctx, protocol.BeginSleep, nil) {
 		l.drain = d
 	}

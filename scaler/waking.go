@@ -37,6 +37,10 @@ type waking struct {
 	reason     workload.Reason // why it failed; zero: it has not
 	giveUp     bool            // what was started has to be stopped
 	logged     bool            // reason has the last log lines, if there are any
+	done       bool            // it is a job, and ended well before its start returned
+	rivals     protocol.Rivals // what the last look has shown of those that it conflicts with
+	inTheWay   []string        // which of them it waits for
+	lookAgain  time.Time       // when that look is too old
 }
 
 func (w *waking) failed() bool { return !w.reason.IsZero() }
@@ -57,10 +61,17 @@ func (l *life) beginWake(ctx context.Context, w workload.Wake) {
 	w.StartAt, w.StartedAt, w.ReadyAt = time.Time{}, time.Time{}, time.Time{}
 	w.OpenedAt, w.ReleasedAt = time.Time{}, time.Time{}
 	failures := l.st.Failures
-	fill := func(st *workload.State) { st.Wake, st.Failures = &w, failures }
+	fill := func(st *workload.State) {
+		st.Wake, st.Failures = &w, failures
+		l.await(st)
+	}
 	if l.write(ctx, protocol.BeginWake, fill) {
 		l.waking = l.resume()
-		l.record(workload.EventWoken, workload.Reason{}, l.st.Wake)
+		var waits workload.Reason
+		if !l.st.Claimed {
+			waits = l.st.Reason
+		}
+		l.record(workload.EventWoken, waits, l.st.Wake)
 	}
 }
 
@@ -127,6 +138,9 @@ func (l *life) startReturned(w *waking, called, returned time.Time, insts []Inst
 		l.log.Warn("not every replica was started", "error", err)
 		err = nil
 	}
+	if l.spec.Job && err != nil && startReason(err).Code == workload.ReasonExited && startReason(err).ExitCode == 0 {
+		err, w.done = nil, true
+	}
 	if err != nil && w.comesBack(returned) {
 		w.begun, w.pause = false, awayPause
 		return
@@ -184,6 +198,8 @@ func (w *waking) knowsAll(insts []Instance, runs map[string]*replica) bool {
 func (l *life) doom(w *waking, now time.Time) {
 	l.moved = true
 	switch {
+	case protocol.TurnOf(l.st) != protocol.TurnTaken:
+		l.failWith(w, l.waitedInVain(w), false)
 	case !now.Before(w.deadline):
 		l.failWith(w, l.timeoutReason(l.lastTrouble()), true)
 	case len(l.runs) == 0:
@@ -222,9 +238,11 @@ func (l *life) failWith(w *waking, reason workload.Reason, giveUp bool) {
 }
 
 // spared reports whether the workload itself has not failed: the platform was
-// away, or something that it needs was. It is tried again soon, however long
+// away, something that it needs was, or something in its way was not. It is tried again soon, however long
 // that lasts: once it is over nobody is to wait for the rest of a minute.
-func (w *waking) spared() bool { return w.away || w.reason.Code == workload.ReasonDependency }
+func (w *waking) spared() bool {
+	return w.away || w.reason.Code == workload.ReasonDependency || w.reason.Code == workload.ReasonConflict
+}
 
 func (l *life) backoff(w *waking, failures int) time.Duration {
 	if w.spared() {
@@ -246,6 +264,21 @@ func (l *life) announce(ctx context.Context, w *waking) {
 	l.waking = nil
 	l.record(workload.EventReady, workload.Reason{}, &record)
 	l.s.metrics.ready(&record)
+}
+
+// jobDone reports whether the wake of a job has come to its good end.
+func (l *life) jobDone(w *waking) bool {
+	ended := l.end.Kind == Died && l.end.ExitCode == 0 && !l.end.OOM
+	return l.spec.Job && w.started && len(l.runs) == 0 && (w.done || ended)
+}
+
+// complete writes that a job has done its work.
+func (l *life) complete(ctx context.Context) {
+	reason := workload.Reason{Code: workload.ReasonCompleted}
+	if l.write(ctx, protocol.Complete, func(st *workload.State) { st.Reason = reason }) {
+		l.waking = nil
+		l.record(workload.EventSlept, reason, nil)
+	}
 }
 
 // fetchLogs gets the last log lines.

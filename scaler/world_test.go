@@ -60,6 +60,10 @@ func (s *store) State(_ context.Context, name string) (workload.State, error) {
 	return s.get(name), nil
 }
 
+func (s *store) Current(ctx context.Context, name string) (workload.State, error) {
+	return s.State(ctx, name)
+}
+
 func (s *store) PutState(_ context.Context, st workload.State) (workload.State, error) {
 	time.Sleep(s.delay)
 	s.mu.Lock()
@@ -99,6 +103,10 @@ func (l *link) State(ctx context.Context, name string) (workload.State, error) {
 		return workload.State{}, errAway
 	}
 	return l.store.State(ctx, name)
+}
+
+func (l *link) Current(ctx context.Context, name string) (workload.State, error) {
+	return l.State(ctx, name)
 }
 
 func (l *link) PutState(ctx context.Context, s workload.State) (workload.State, error) {

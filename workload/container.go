@@ -17,6 +17,11 @@ type Container struct {
 	Ports []int
 	// DependsOn are the compose services that it depends on.
 	DependsOn []string
+	// Conditions are how far those have to be, in compose's words; what is left
+	// out has only to be started.
+	Conditions map[string]string // service -> condition
+	// CPULimited says that it has a limit of its own on the CPU it may use.
+	CPULimited bool
 	// HealthCheck says that the container has a health check of its own.
 	HealthCheck bool
 }

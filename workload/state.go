@@ -25,13 +25,19 @@ type State struct {
 	// Replicas are the running copies proven ready; only in Ready, and in
 	// Draining until the stop has begun.
 	Replicas []Replica `json:"replicas,omitempty"`
-	// Reason says why it failed or fell asleep; zero where there is no more
-	// to say than the phase does.
+	// Reason says why it failed or fell asleep, or what a wake waits for before
+	// it starts (ReasonConflict); zero where there is no more to say than the
+	// phase does.
 	Reason Reason `json:"reason,omitzero"`
 	// RetryAt is, in Failed, when the next wake may start it again.
 	RetryAt time.Time `json:"retry_at,omitzero"`
 	// Failures counts the failed starts in a row.
 	Failures int `json:"failures,omitempty"`
+	// KeptUntil is until when somebody has it kept awake; zero: nobody has.
+	KeptUntil time.Time `json:"kept_until,omitzero"`
+	// Claimed says, in Waking with ReasonConflict, that it means to start next:
+	// whoever conflicts with it waits until it has, or has given way.
+	Claimed bool `json:"claimed,omitempty"`
 	// Since is when the phase began.
 	Since time.Time `json:"since"`
 	// Wake is the cold start that is under way or led here; nil before the
@@ -42,19 +48,24 @@ type State struct {
 	Revision uint64 `json:"-"`
 }
 
+// MaxKeep is the longest that a workload can be kept awake by one call.
+const MaxKeep = 24 * time.Hour
+
 // SeenAt is the state as whoever sees it at now has to take it, by a clock
 // that need not agree with the writer's and may be set meanwhile: RetryAt is
-// no further off than the writer meant it to be, and keeps to the monotonic
-// clock from now on.
+// no further off than the writer meant it to be, KeptUntil no further than
+// anybody can mean it to be, and both keep to the monotonic clock from now on.
 func (s State) SeenAt(now time.Time) State {
-	if s.RetryAt.IsZero() {
-		return s
+	if !s.RetryAt.IsZero() {
+		wait := s.RetryAt.Sub(now)
+		if !s.Since.IsZero() {
+			wait = min(wait, s.RetryAt.Sub(s.Since))
+		}
+		s.RetryAt = now.Add(wait)
 	}
-	wait := s.RetryAt.Sub(now)
-	if !s.Since.IsZero() {
-		wait = min(wait, s.RetryAt.Sub(s.Since))
+	if !s.KeptUntil.IsZero() {
+		s.KeptUntil = now.Add(min(s.KeptUntil.Sub(now), MaxKeep))
 	}
-	s.RetryAt = now.Add(wait)
 	return s
 }
 
@@ -86,6 +97,8 @@ const (
 	ReasonStartError ReasonCode = "start_error" // the platform refused to start it
 	ReasonTimeout    ReasonCode = "timeout"     // not ready within WakeTimeout
 	ReasonDependency ReasonCode = "dependency"  // something it depends on failed
+	ReasonCompleted  ReasonCode = "completed"   // a job has ended with code 0
+	ReasonConflict   ReasonCode = "conflict"    // waits, or waited in vain, for what it conflicts with; slept: made way for it
 )
 
 // Reason says why a workload is where it is.

@@ -64,7 +64,13 @@ type Workload struct {
 	// Groups are the names under which it is woken together with others.
 	Groups    []string `json:"groups,omitempty"`
 	DependsOn []string `json:"depends_on,omitempty"`
-	KeepWarm  string   `json:"keep_warm,omitempty"`
+	// Job says that it serves nobody, and is done once it has ended with code 0:
+	// it runs anew for each wake of who depends on it.
+	Job bool `json:"job,omitempty"`
+	// ConflictsWith are those that it never runs beside. It is mutual: each of
+	// the two names the other.
+	ConflictsWith []string `json:"conflicts_with,omitempty"`
+	KeepWarm      string   `json:"keep_warm,omitempty"`
 	// NoWake lists path prefixes that neither wake it nor keep it awake.
 	NoWake []string `json:"no_wake,omitempty"`
 	// WakeAllow lists the client networks that may wake it; empty allows all.
@@ -92,7 +98,8 @@ type Workload struct {
 	// QueueRequests bounds the held requests of this workload; 0 takes the
 	// gateway's limit.
 	QueueRequests int `json:"queue_requests,omitempty"`
-	// Min and Max bound the replicas while awake; 0 means 1 and no limit.
+	// Min is the fewest replicas that stay awake: with 1 and more it never
+	// sleeps, with all it has. Max bounds those awake; 0 means no limit.
 	Min int `json:"min,omitempty"`
 	Max int `json:"max,omitempty"`
 	// TargetConcurrency is the number of requests in flight that one replica
@@ -113,6 +120,12 @@ type Workload struct {
 	// Origin tells where the workload was described: "wiki (container)" or
 	// "rouse.yaml:12:5".
 	Origin string `json:"origin,omitempty"`
+}
+
+// Dialled reports whether anybody connects to it, to prove it ready or with a
+// request: else it needs neither port nor address.
+func (w *Workload) Dialled() bool {
+	return !w.Job && (len(w.Hosts) > 0 || w.Ready.Kind != ReadyDocker)
 }
 
 // A Process is a command that serves HTTP on the port it is given.
@@ -162,7 +175,13 @@ const (
 	StopStop StopMode = "stop"
 	// StopPause freezes it; it wakes faster and keeps its memory.
 	StopPause StopMode = "pause"
+	// StopThrottle leaves it running with next to no CPU; it wakes faster,
+	// keeps its memory, and what it does by itself goes on slowly.
+	StopThrottle StopMode = "throttle"
 )
+
+// Lives reports whether what sleeps so is still there, under the same name.
+func (m StopMode) Lives() bool { return m == StopPause || m == StopThrottle }
 
 // ReadyKind is the kind of proof that a replica answers.
 type ReadyKind string

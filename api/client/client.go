@@ -99,6 +99,12 @@ func (c *Client) Sleep(ctx context.Context, name string) (api.Workload, error) {
 	return call[api.Workload](ctx, c, http.MethodPost, nil, "workloads", name, "sleep")
 }
 
+// Keep has a workload awake for span from now on, at most workload.MaxKeep; 0
+// ends that. It is woken if it sleeps, and not waited for.
+func (c *Client) Keep(ctx context.Context, name string, span time.Duration) (api.Workload, error) {
+	return call[api.Workload](ctx, c, http.MethodPost, url.Values{"for": {span.String()}}, "workloads", name, "keep")
+}
+
 // Logs gives the last lines that a workload wrote, oldest first.
 func (c *Client) Logs(ctx context.Context, name string, lines int) ([]string, error) {
 	got, err := get[api.LogLines](ctx, c, url.Values{"lines": {strconv.Itoa(lines)}}, "workloads", name, "logs")

@@ -46,6 +46,11 @@ func (b *backend) Wake(ctx context.Context, name string, wait time.Duration) (ap
 	return b.Workload(ctx, name)
 }
 
+func (b *backend) Keep(ctx context.Context, name string, span time.Duration) (time.Time, error) {
+	_, err := b.Workload(ctx, name)
+	return time.Unix(0, 0).UTC().Add(span), err
+}
+
 func (b *backend) Sleep(context.Context, string) error { return b.err }
 
 func (b *backend) Logs(_ context.Context, _ string, lines int) ([]string, error) {
@@ -93,6 +98,10 @@ func TestClientReadsEveryAnswer(t *testing.T) {
 	w, err = c.Sleep(ctx, "wiki")
 	require.NoError(t, err)
 	assert.Equal(t, "wiki", w.Name)
+
+	w, err = c.Keep(ctx, "wiki", 90*time.Minute)
+	require.NoError(t, err)
+	assert.Equal(t, time.Unix(5400, 0).UTC(), w.KeptUntil)
 
 	lines, err := c.Logs(ctx, "wiki", 7)
 	require.NoError(t, err)

@@ -113,6 +113,9 @@ func (b *backend) describe(name string, views map[string]activator.View) (api.Wo
 			}
 		}
 	}
+	if w.KeptUntil.Before(time.Now()) {
+		w.KeptUntil = time.Time{} // that is over
+	}
 	w.SleepsAt = sleepsAt(spec, state, w, later(use.KeptUntil, v.KeptUntil))
 	w.ColdStarts = b.ColdStarts(name)
 	for _, p := range b.dir.wrong() {
@@ -128,7 +131,7 @@ func (b *backend) describe(name string, views map[string]activator.View) (api.Wo
 // it is kept awake for requests that take another way; it is the scaler's
 // idleAt.
 func sleepsAt(spec workload.Workload, s workload.State, w api.Workload, kept time.Time) time.Time {
-	if s.Phase != workload.Ready || spec.IdleTimeout == 0 || w.InFlight+w.Queued > 0 {
+	if s.Phase != workload.Ready || spec.IdleTimeout == 0 || spec.Min > 0 || w.InFlight+w.Queued > 0 {
 		return time.Time{}
 	}
 	ready := s.Since // of a sleep that was called off, if there was one
@@ -136,9 +139,9 @@ func sleepsAt(spec workload.Workload, s workload.State, w api.Workload, kept tim
 		ready = s.Wake.ReadyAt
 	}
 	if kept.After(ready) {
-		return later(w.LastRequestAt.Add(spec.IdleTimeout), kept)
+		return later(later(w.LastRequestAt.Add(spec.IdleTimeout), kept), w.KeptUntil)
 	}
-	return later(w.LastRequestAt, s.Since).Add(spec.IdleTimeout)
+	return later(later(w.LastRequestAt, s.Since).Add(spec.IdleTimeout), w.KeptUntil)
 }
 
 func later(a, b time.Time) time.Time {
@@ -193,6 +196,20 @@ func (b *backend) Sleep(ctx context.Context, name string) error {
 		return fmt.Errorf("%w: %q", api.ErrNoWorkload, name)
 	}
 	return backendError(b.bus.AskSleep(ctx, spec.Node, name))
+}
+
+// Keep asks the workload's scaler, and for the workload: what it conflicts with
+// makes way for somebody who asks, not for what is only kept awake.
+func (b *backend) Keep(ctx context.Context, name string, span time.Duration) (time.Time, error) {
+	spec, _, ok := b.dir.find(name)
+	if !ok {
+		return time.Time{}, fmt.Errorf("%w: %q", api.ErrNoWorkload, name)
+	}
+	until, err := b.bus.AskKeep(ctx, spec.Node, name, span)
+	if err == nil && span > 0 {
+		_, err = b.Wake(ctx, name, 0)
+	}
+	return until, backendError(err)
 }
 
 // Logs asks the workload's scaler.

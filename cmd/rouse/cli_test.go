@@ -57,6 +57,13 @@ func (s *standIn) Sleep(ctx context.Context, name string) error {
 
 func (s *standIn) Findings(context.Context) ([]api.Finding, error) { return nil, nil }
 
+func (s *standIn) Keep(ctx context.Context, name string, span time.Duration) (until time.Time, err error) {
+	if _, err = s.Wake(ctx, name, 0); err == nil && span > 0 {
+		until = time.Now().Add(span)
+	}
+	return until, err
+}
+
 func (s *standIn) Logs(ctx context.Context, name string, lines int) ([]string, error) {
 	_, err := s.Wake(ctx, name, 0)
 	return s.lines[max(0, len(s.lines)-lines):], err
@@ -264,6 +271,18 @@ func TestSleepIsRefusedWhileInUse(t *testing.T) {
 	assert.Equal(t, result{exitRefused, "", "rouse: the workload is in use: 2 in flight\n"}, rouse("sleep", "wiki"))
 }
 
+func TestKeepTellsUntilWhen(t *testing.T) {
+	rouse := cli(t, &standIn{workloads: []api.Workload{wiki()}})
+	assert.Contains(t, rouse("keep", "wiki", "1h").stdout, "wiki is kept awake until ")
+	assert.Equal(t, result{exitOK, "wiki is no longer kept awake\n", ""}, rouse("keep", "wiki", "0"))
+	assert.Equal(t, exitNoWorkload, rouse("keep", "none", "1h").code)
+	for _, bad := range []string{"soon", "25h"} {
+		got := rouse("keep", "wiki", bad)
+		assert.Equal(t, exitUsage, got.code)
+		assert.Contains(t, got.stderr, "is not a time from 0 to 24h")
+	}
+}
+
 func TestLogsGoToStdoutAsTheyAre(t *testing.T) {
 	s := &standIn{workloads: []api.Workload{wiki()}, lines: []string{"one", "\x1b[31mtwo"}}
 	rouse := cli(t, s)
@@ -280,7 +299,7 @@ func TestHealthTellsNotReadyFromUnreachable(t *testing.T) {
 	s.checks = []api.Check{{Name: "nats", OK: true, Detail: "embedded"}, {Name: "docker", Detail: "event stream lost"}}
 	assert.Equal(t, result{exitFailure, "CHECK   OK   DETAIL\nnats    yes  embedded\ndocker  no   event stream lost\n", "rouse: not ready: docker\n"}, rouse("health"))
 	assert.Equal(t, exitOK, rouse("health", "--live").code)
-	for _, args := range [][]string{{"health"}, {"health", "--live"}, {"status"}, {"wake", "x"}, {"events"}, {"events", "-f"}, {"explain", "x"}, {"logs", "x"}, {"sleep", "x"}} {
+	for _, args := range [][]string{{"health"}, {"health", "--live"}, {"status"}, {"wake", "x"}, {"events"}, {"events", "-f"}, {"explain", "x"}, {"logs", "x"}, {"sleep", "x"}, {"keep", "x", "1h"}} {
 		got := invoke(t, append([]string{"--admin", "127.0.0.1:1"}, args...)...)
 		assert.Equal(t, exitUnreachable, got.code, args)
 		assert.Contains(t, got.stderr, "cannot reach Rouse at http://127.0.0.1:1")

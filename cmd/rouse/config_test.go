@@ -78,7 +78,7 @@ workloads:
 		`rouse.yaml:3:14: nats.url: it is not the URL of a NATS server (write nats://host:4222, tls://, ws:// or wss://)`,
 		`rouse.yaml:3:36: nats.replicas: "9" is not a whole number from 1 to 5 (write one without a unit)`,
 		`rouse.yaml:4:27: defaults.idle_timeout: "15" is not a duration (write numbers with units: 500ms, 90s, 15m, 1h30m)`,
-		`rouse.yaml:4:37: defaults.stop: "pasue" is none of stop, pause (did you mean pause?)`,
+		`rouse.yaml:4:37: defaults.stop: "pasue" is none of stop, pause, throttle (did you mean pause?)`,
 		`rouse.yaml:5:24: limits.queue_bytes: "lots" is not a size of 1B or more (write a number of bytes or one with a unit: 512KiB, 64MiB, 2GiB)`,
 		`rouse.yaml:5:50: limits.starts_in_parallel: "0" is not a whole number from 1 to 1000 (write one without a unit)`,
 		`rouse.yaml:6:17: docker.host: "/var/run/docker.sock" is not the address of a Docker engine (write unix:///var/run/docker.sock or tcp://host:2376)`,

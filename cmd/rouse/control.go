@@ -11,6 +11,7 @@ import (
 
 	"github.com/rouse-dev/rouse/api"
 	"github.com/rouse-dev/rouse/api/client"
+	"github.com/rouse-dev/rouse/workload"
 )
 
 func newWakeCommand(g *globals) *cobra.Command {
@@ -78,6 +79,39 @@ to end; exit code 7 means that it was still in use and was left running.`,
 				return err
 			}
 			return g.printPhase(cmd.OutOrStdout(), w)
+		},
+	}
+}
+
+func newKeepCommand(g *globals) *cobra.Command {
+	return &cobra.Command{
+		Use:   "keep NAME FOR",
+		Short: "Keep a workload awake for a time",
+		Long: `Keep has a workload awake from now on for the time given, at most 24h, whatever
+its use, and wakes it if it sleeps. It replaces what was asked for before; 0
+ends it, as rouse sleep does.`,
+		Example:           "  rouse keep wiki 1h\n  rouse keep wiki 0",
+		Args:              cobra.ExactArgs(2),
+		ValidArgsFunction: g.completeName,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			span, err := time.ParseDuration(args[1])
+			if err != nil || span < 0 || span > workload.MaxKeep {
+				return fail(exitUsage, fmt.Errorf("%q is not a time from 0 to %s: write 1h", args[1], workload.MaxKeep))
+			}
+			w, err := ask(cmd.Context(), g, askWithin, func(ctx context.Context, c *client.Client) (api.Workload, error) {
+				return c.Keep(ctx, args[0], span)
+			})
+			if err != nil {
+				return err
+			}
+			return g.print(cmd.OutOrStdout(), w, func(out io.Writer) error {
+				until := "no longer kept awake"
+				if !w.KeptUntil.IsZero() {
+					until = "kept awake until " + clock(w.KeptUntil)
+				}
+				_, err := fmt.Fprintf(out, "%s is %s\n", printable(w.Name), until)
+				return err
+			})
 		},
 	}
 }

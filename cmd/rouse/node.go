@@ -129,6 +129,7 @@ func (n *node) run(ctx context.Context) error {
 		n.keepCatalog,
 		func(ctx context.Context) error { return n.bus.ServeWakes(ctx, n.core.cfg.Node, wakesInHand, n.wake) },
 		func(ctx context.Context) error { return n.bus.ServeSleep(ctx, n.core.cfg.Node, n.sleep) },
+		func(ctx context.Context) error { return n.bus.ServeKeep(ctx, n.core.cfg.Node, n.scaler.Keep) },
 		func(ctx context.Context) error { return n.bus.ServeLogs(ctx, n.core.cfg.Node, n.scaler.Logs) },
 		n.hooks.run,
 		forgetting(n.board),
@@ -295,7 +296,15 @@ type store struct{ *events.Bus }
 // State goes on from a record that nobody can read, which the bus has told
 // of: the next write replaces it.
 func (s store) State(ctx context.Context, name string) (workload.State, error) {
-	st, err := s.Bus.State(ctx, name)
+	return readable(s.Bus.State(ctx, name))
+}
+
+// Current is the same of what the leader has.
+func (s store) Current(ctx context.Context, name string) (workload.State, error) {
+	return readable(s.Bus.Current(ctx, name))
+}
+
+func readable(st workload.State, err error) (workload.State, error) {
 	if errors.Is(err, events.ErrMalformed) {
 		return st, nil
 	}

@@ -36,7 +36,7 @@ func newRoot(stdout, stderr io.Writer) *cobra.Command {
 	g.define(root)
 	root.AddCommand(newRoleCommands(g)...)
 	root.AddCommand(
-		newStatusCommand(g), newTopCommand(g), newDoctorCommand(g), newWakeCommand(g), newSleepCommand(g), newEventsCommand(g),
+		newStatusCommand(g), newTopCommand(g), newDoctorCommand(g), newWakeCommand(g), newSleepCommand(g), newKeepCommand(g), newEventsCommand(g),
 		newExplainCommand(g), newLogsCommand(g), newHealthCommand(g), newVersionCommand(g),
 		newConfigCommand(func() (Config, error) { return g.load(nil) }),
 	)

@@ -56,24 +56,28 @@ func (g *globals) writeList(out io.Writer, list api.WorkloadList) error {
 	if err := g.writeWorkloads(out, list.Workloads); err != nil {
 		return err
 	}
-	if err := writeFailures(out, list.Workloads); err != nil {
+	if err := writeReasons(out, "WAITING", workload.Waking, list.Workloads); err != nil {
+		return err
+	}
+	if err := writeReasons(out, "FAILED", workload.Failed, list.Workloads); err != nil {
 		return err
 	}
 	return writeProblems(out, list.Problems)
 }
 
-// writeFailures says why the last start of each that failed did.
-func writeFailures(out io.Writer, workloads []api.Workload) error {
+// writeReasons says why the last start of each that failed did, or what a wake
+// waits for.
+func writeReasons(out io.Writer, title string, phase workload.Phase, workloads []api.Workload) error {
 	var b strings.Builder
 	for _, w := range workloads {
-		if w.Phase == workload.Failed {
+		if w.Phase == phase && (phase == workload.Failed || !w.Reason.IsZero()) {
 			b.WriteString("  " + printable(w.Name+": "+w.Reason.String()) + "\n")
 		}
 	}
 	if b.Len() == 0 {
 		return nil
 	}
-	_, err := io.WriteString(out, "\nFAILED\n"+b.String())
+	_, err := io.WriteString(out, "\n"+title+"\n"+b.String())
 	return err
 }
 
@@ -112,6 +116,9 @@ func (g *globals) writeOne(out io.Writer, w api.Workload) error {
 	add("reason", w.Reason.String())
 	if w.Phase == workload.Failed && !w.RetryAt.IsZero() {
 		add("next start", "not before "+clock(w.RetryAt))
+	}
+	if !w.KeptUntil.IsZero() {
+		add("kept awake", "until "+clock(w.KeptUntil))
 	}
 	if !w.LastRequestAt.IsZero() {
 		add("last request", clock(w.LastRequestAt))

@@ -45,7 +45,7 @@ func writeWake(out io.Writer, w api.Wake) error {
 // about it.
 var phaseCauses = map[workload.WakePhase]string{
 	workload.PhaseWake:    "no scaler took the wake earlier; rouse doctor says whether one is there",
-	workload.PhaseQueue:   "others were being started; limits.starts_in_parallel lets more start at once",
+	workload.PhaseQueue:   "others were being started (limits.starts_in_parallel lets more start at once), it waited for what it depends on, or what conflicts with it had to sleep",
 	workload.PhaseStart:   "the platform's own start; stop: pause keeps the memory and skips it",
 	workload.PhaseProbe:   "the workload's own start-up, until it answered; keep_warm has it done before anybody waits",
 	workload.PhaseReady:   "the news on its way to the gateway; rouse doctor says how far NATS is",
@@ -112,7 +112,7 @@ func bar(p api.WakePhase, from time.Time, total time.Duration, mark string) stri
 }
 
 func writeFailure(b *strings.Builder, w api.Wake) {
-	if w.Result != api.ResultFailed {
+	if w.Reason.IsZero() {
 		return
 	}
 	fmt.Fprintf(b, "\nreason: %s\n", printable(w.Reason.String()))

@@ -56,6 +56,7 @@ func fromInspect(prefix prefixes, c container.InspectResponse) record {
 	r.hostNet = c.HostConfig.NetworkMode.IsHost()
 	r.restarts = c.RestartCount
 	r.readState(c.State)
+	r.readLimits(c.HostConfig.Resources)
 	r.readNetwork(c.NetworkSettings)
 	return r
 }

@@ -1,10 +1,11 @@
 // Package docker is the scaler.Runtime of one Docker engine: it starts,
-// stops, pauses and watches containers that already exist.
+// stops, pauses, throttles and watches containers that already exist.
 //
 // It owns an in-memory view of the engine's containers, fed by the event
 // stream and checked against the engine's own list at each connect and now
 // and then between. It knows nothing of gates, states or the catalog, and it
-// creates, changes and removes no container. It is the only package that
+// creates and removes no container, and changes none but for the CPU of one
+// that is throttled. It is the only package that
 // knows the engine's API.
 //
 // It guarantees that only containers which carry the opt-in label, or which
@@ -182,9 +183,12 @@ func (r *Runtime) instance(rec record, w workload.Workload) (scaler.Instance, er
 		Workload: w.Name,
 		Replica:  workload.Replica{ID: rec.replicaID(), StartedAt: rec.startedAt},
 		Health:   rec.health,
-		Paused:   rec.state == statePaused,
+		Paused:   rec.frozen(),
 	}
 	var err error
 	i.Address, i.Forwarded, err = r.address.of(rec, w)
+	if err != nil && !w.Dialled() {
+		i.Address, err = "", nil
+	}
 	return i, err
 }

@@ -152,7 +152,7 @@ func (e *engine) unpause(ctx context.Context, id string) error {
 // is not among them: it would push all else out of the engine's short memory.
 var newsworthy = []events.Action{
 	events.ActionCreate, events.ActionStart, events.ActionDie, events.ActionOOM, events.ActionKill,
-	events.ActionDestroy, events.ActionRename, events.ActionPause, events.ActionUnPause,
+	events.ActionDestroy, events.ActionRename, events.ActionPause, events.ActionUnPause, events.ActionUpdate,
 	events.ActionHealthStatus, events.ActionConnect, events.ActionDisconnect,
 }
 

@@ -116,6 +116,8 @@ func over(r record) error {
 	switch r.state {
 	case statePaused:
 		reason.Detail = fmt.Sprintf("container %s was paused by somebody as soon as it was resumed", r.Name)
+	case stateThrottled:
+		reason.Detail = fmt.Sprintf("container %s was throttled by somebody as soon as it was woken", r.Name)
 	case stateRestarting:
 		reason.Detail = fmt.Sprintf("container %s keeps ending; its restart policy has restarted it %d times", r.Name, r.restarts)
 	}

@@ -56,7 +56,7 @@ func (v *view) up() []match {
 	defer v.mu.Unlock()
 	var all []match
 	for _, e := range v.entries {
-		if !e.looked || !e.serving() && e.state != statePaused {
+		if !e.looked || !e.serving() && !e.frozen() {
 			continue
 		}
 		for _, w := range v.selecting(e) {

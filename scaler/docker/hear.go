@@ -43,7 +43,7 @@ func (v *view) hear(m events.Message, prefix prefixes) {
 func (v *view) happened(e *entry, m events.Message, at time.Time) {
 	attributes := m.Actor.Attributes
 	switch m.Action {
-	case events.ActionStart, events.ActionPause, events.ActionUnPause:
+	case events.ActionStart, events.ActionPause, events.ActionUnPause, events.ActionUpdate:
 		if !e.starting {
 			v.soilWanted(e)
 		}
@@ -98,7 +98,7 @@ func (v *view) died(e *entry, code int, at time.Time) {
 	end := scaler.Event{Kind: scaler.Died, ID: e.replicaID(), ExitCode: code, OOM: e.outOfMemory && code != 0, At: at}
 	unexplained := code == killed && !e.outOfMemory && e.ending.IsZero()
 	e.ending, e.outOfMemory = time.Time{}, false
-	if served || e.state == statePaused { // else it is about a run not seen yet
+	if served || e.frozen() { // else it is about a run not seen yet
 		e.state, e.exitCode, e.finishedAt = stateExited, code, at
 	}
 	v.bump(e)

@@ -11,9 +11,11 @@ import (
 
 // The engine's words for the states of a container.
 const (
-	stateCreated    = "created"
-	stateRunning    = "running"
-	statePaused     = "paused"
+	stateCreated = "created"
+	stateRunning = "running"
+	statePaused  = "paused"
+	// stateThrottled is no word of the engine's, to which it runs.
+	stateThrottled  = "throttled"
 	stateRestarting = "restarting"
 	stateRemoving   = "removing"
 	stateExited     = "exited"
@@ -54,6 +56,9 @@ type record struct {
 
 // serving reports that it runs, is not frozen and not between two runs.
 func (r *record) serving() bool { return r.state == stateRunning }
+
+// frozen reports that it lives and counts as asleep.
+func (r *record) frozen() bool { return r.state == statePaused || r.state == stateThrottled }
 
 // ended reports that a run of it is over.
 func (r *record) ended() bool {
@@ -100,7 +105,7 @@ func sight(prefix prefixes, id, name string, labels map[string]string) sighting 
 			Service:   labels[composeService],
 			Labels:    prefix.own(labels),
 			Foreign:   prefix.foreign(labels),
-			DependsOn: dependencies(labels[composeDependsOn]),
+			DependsOn: dependencies(labels[composeDependsOn]), Conditions: conditions(labels[composeDependsOn]),
 		},
 		number: labels[composeNumber],
 		oneOff: strings.EqualFold(labels[composeOneOff], "true"),
@@ -144,14 +149,36 @@ func pick(all map[string]string, name func(lower string) (string, bool)) map[str
 	return picked
 }
 
-// dependencies reads compose's "db:service_healthy:false,cache:…".
+// dependencies are the services of compose's "db:service_healthy:false,cache:…".
 func dependencies(label string) []string {
 	var services []string
 	for part := range strings.SplitSeq(label, ",") {
-		service, _, _ := strings.Cut(part, ":")
-		if service = strings.TrimSpace(service); service != "" {
+		if service, _ := condition(part); service != "" {
 			services = append(services, service)
 		}
 	}
 	return services
+}
+
+// conditions are how far those services have to be; nil where compose, an old
+// one, has not said.
+func conditions(label string) map[string]string {
+	var of map[string]string // service -> condition
+	for part := range strings.SplitSeq(label, ",") {
+		service, condition := condition(part)
+		if service == "" || condition == "" {
+			continue
+		}
+		if of == nil {
+			of = map[string]string{}
+		}
+		of[service] = condition
+	}
+	return of
+}
+
+func condition(part string) (service, condition string) {
+	service, rest, _ := strings.Cut(part, ":")
+	condition, _, _ = strings.Cut(rest, ":")
+	return strings.TrimSpace(service), strings.TrimSpace(condition)
 }

@@ -36,7 +36,11 @@ func (v *view) listed(seen []sighting, thorough bool) []string {
 
 // contradicts reports that the list and the view do not agree.
 func (e *entry) contradicts(s sighting) bool {
-	if !e.looked || e.state != s.state {
+	state := e.state
+	if state == stateThrottled {
+		state = stateRunning
+	}
+	if !e.looked || state != s.state {
 		return true
 	}
 	return e.serving() && !e.hostNet && len(e.networks) > 0 && !maps.Equal(e.networks, s.networks)
@@ -99,7 +103,7 @@ func (v *view) apply(rec record, version uint64) bool {
 func (v *view) replace(e *entry, rec record) {
 	before := e.record
 	anotherRun := !rec.startedAt.Equal(before.startedAt)
-	if !e.looked || !slices.Equal(before.Ports, rec.Ports) || before.HealthCheck != rec.HealthCheck || before.Name != rec.Name {
+	if !e.looked || !slices.Equal(before.Ports, rec.Ports) || before.HealthCheck != rec.HealthCheck || before.CPULimited != rec.CPULimited || before.Name != rec.Name {
 		signal(v.changed)
 	}
 	e.record = rec
@@ -124,7 +128,7 @@ const overlap = time.Second
 // and that of the run before.
 func outputBegins(e *entry, before record, anotherRun bool) time.Time {
 	switch {
-	case e.serving() || e.state == statePaused:
+	case e.serving() || e.frozen():
 		return between(e.finishedAt, e.startedAt)
 	case e.looked && !anotherRun:
 		return e.writesFrom

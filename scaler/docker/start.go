@@ -90,7 +90,7 @@ func (r *Runtime) startOne(ctx context.Context, w workload.Workload, id string) 
 	if err != nil {
 		return scaler.Instance{}, err
 	}
-	if _, err := portOf(rec, w); err != nil {
+	if _, err := portOf(rec, w); err != nil && w.Dialled() {
 		return scaler.Instance{}, refused(rec.Name, err) // nobody could reach it
 	}
 	rec, err = r.bringUp(ctx, w, rec)
@@ -147,8 +147,11 @@ func (r *Runtime) begin(ctx context.Context, rec record) (record, error) {
 // that the state was another, it goes by that one, once.
 func (r *Runtime) startAndLook(ctx context.Context, rec record, again bool) (record, error) {
 	call, look := r.engine.start, r.look
-	if rec.state == statePaused {
+	switch rec.state {
+	case statePaused:
 		call, look = r.engine.unpause, r.lookAtResumed
+	case stateThrottled:
+		call = r.engine.unthrottle
 	}
 	err := call(ctx, rec.ID)
 	if err != nil && (ctx.Err() != nil || errors.Is(err, ErrUnreachable)) {
@@ -160,7 +163,7 @@ func (r *Runtime) startAndLook(ctx context.Context, rec record, again bool) (rec
 		return rec, lookErr
 	case now.serving():
 		return now, nil
-	case again && now.state != rec.state && (err != nil || now.state == statePaused || now.startedAt.Equal(rec.startedAt)):
+	case again && now.state != rec.state && (err != nil || now.frozen() || now.startedAt.Equal(rec.startedAt)):
 		// Of the same start: the engine took for running what was dead.
 		return r.startAndLook(ctx, now, false)
 	case now.doomed():

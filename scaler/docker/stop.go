@@ -9,7 +9,7 @@ import (
 	"github.com/rouse-dev/rouse/workload"
 )
 
-// Stop ends or pauses every container of w, as scaler.Runtime says, the ones
+// Stop ends, pauses or throttles every container of w, as scaler.Runtime says, the ones
 // too that compose has replaced. The grace is counted in whole seconds.
 func (r *Runtime) Stop(ctx context.Context, w workload.Workload) error {
 	if !r.Connected() {
@@ -38,10 +38,10 @@ func (r *Runtime) stopOne(ctx context.Context, w workload.Workload, id string) e
 	return err
 }
 
-// putDown pauses or ends the container. One between two runs cannot be
-// paused; ending it keeps the engine from restarting it.
+// putDown pauses, throttles or ends the container. One between two runs cannot
+// be paused; ending it keeps the engine from restarting it.
 func (r *Runtime) putDown(ctx context.Context, w workload.Workload, id string) error {
-	if w.Stop != workload.StopPause {
+	if !w.Stop.Lives() {
 		return r.end(ctx, w, id)
 	}
 	rec, err := r.look(ctx, id)
@@ -50,6 +50,8 @@ func (r *Runtime) putDown(ctx context.Context, w workload.Workload, id string) e
 		return err
 	case rec.state == stateRestarting:
 		return r.end(ctx, w, id)
+	case rec.serving() && w.Stop == workload.StopThrottle:
+		return r.throttle(ctx, rec)
 	case rec.serving():
 		return r.freeze(ctx, rec)
 	}

@@ -205,7 +205,7 @@ func TestContainersTellWhatTheCatalogNeeds(t *testing.T) {
 		},
 	})
 	want := workload.Container{
-		ID: id, Name: name, Project: "p", Service: "web", DependsOn: []string{"db"}, Ports: []int{8080, 9090}, HealthCheck: true,
+		ID: id, Name: name, Project: "p", Service: "web", DependsOn: []string{"db"}, Conditions: map[string]string{"db": "service_healthy"}, Ports: []int{8080, 9090}, HealthCheck: true,
 		Labels: map[string]string{"enable": "true", "host": "ä.example, \"q\"\n,,", "path": "", "no-wake": strings.Repeat("/x ", 1000)},
 	}
 	found := func(id string) (workload.Container, bool) {

@@ -20,7 +20,8 @@ type bus struct {
 	wakes    *wakes
 	drained  []*gateway // who answers drains
 	catalog  []workload.Workload
-	version  int // of the catalog
+	version  int       // of the catalog
+	changed  time.Time // when the catalog last was
 }
 
 func newBus(w *world) *bus {

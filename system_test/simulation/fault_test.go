@@ -143,7 +143,7 @@ func (w *world) describe(name string, there bool) (changed bool) {
 		}
 	}
 	if changed = len(ws) != len(w.bus.catalog); changed {
-		w.bus.catalog = ws
+		w.bus.catalog, w.bus.changed = ws, time.Now()
 		w.bus.version++
 	}
 	w.mu.Unlock()

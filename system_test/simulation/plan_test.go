@@ -85,6 +85,7 @@ func newPlan(seed uint64) *plan {
 	for i := range 1 + c.IntN(3) {
 		p.describe(c, i)
 	}
+	p.conflict(chance{rand.New(rand.NewPCG(seed, 0xc0f1))})
 	for i := range p.specs {
 		p.load(c, &p.specs[i])
 	}
@@ -107,6 +108,22 @@ func (p *plan) describe(c chance, i int) {
 		p.copies[w.Name] = 2
 	}
 	p.specs = append(p.specs, w)
+}
+
+// conflict makes rivals of two that do not need each other. It has chances of
+// its own, so that the rest of a plan is what it was without.
+func (p *plan) conflict(c chance) {
+	if len(p.specs) < 2 || !c.of(0.3) {
+		return
+	}
+	a, b := &p.specs[len(p.specs)-2], &p.specs[len(p.specs)-1]
+	if slices.Contains(b.DependsOn, a.Name) || len(a.DependsOn)+len(b.DependsOn) > 1 {
+		return
+	}
+	a.ConflictsWith, b.ConflictsWith = []string{b.Name}, []string{a.Name}
+	for i := range p.specs { // they may wait for each other, and for slow stops
+		p.specs[i].WakeTimeout, p.specs[i].HoldTimeout = time.Minute, 2*time.Minute
+	}
 }
 
 // load plans the requests of one workload: a steady stream of them, bursts, or

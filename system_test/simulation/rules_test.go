@@ -2,9 +2,11 @@ package simulation
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
+	"github.com/rouse-dev/rouse/protocol"
 	"github.com/rouse-dev/rouse/workload"
 )
 
@@ -100,12 +102,39 @@ func (r *rules) written(node string, before, after workload.State) {
 	if before.Owner != "" && before.Owner != node && time.Now().Before(before.LeaseUntil) {
 		r.broke("%s wrote %s of %s, whose lease ends in %v", node, after.Workload, before.Owner, time.Until(before.LeaseUntil))
 	}
+	if protocol.TurnOf(before) != protocol.TurnTaken && after.Phase == workload.Waking && protocol.TurnOf(after) == protocol.TurnTaken {
+		r.turn(node, after)
+	}
 	if a == (arrow{workload.Ready, workload.Asleep, false}) {
 		r.asleep(node, before)
 	}
 	if after.Phase == workload.Ready && a.next {
 		r.adopted(node, after)
 	}
+}
+
+// turn checks that nobody who conflicts has had its turn: what was adopted has
+// had none.
+func (r *rules) turn(node string, after workload.State) {
+	r.w.did("turn")
+	for _, s := range r.w.plan.specs {
+		if !slices.Contains(s.ConflictsWith, after.Workload) || r.unknown(s.Name) {
+			continue
+		}
+		rival := r.stored(s.Name)
+		up := rival.Phase == workload.Waking && protocol.TurnOf(rival) == protocol.TurnTaken ||
+			(rival.Phase == workload.Ready || rival.Phase == workload.Draining) && rival.Wake != nil
+		if up {
+			r.broke("%s starts %s beside %s, which is %s", node, after.Workload, s.Name, rival.Phase)
+		}
+	}
+}
+
+// unknown reports that a scaler may not know of a workload, which was taken out
+// of the catalog or has come back a moment ago. Under world.mu.
+func (r *rules) unknown(name string) bool {
+	b := r.w.bus
+	return !names(b.catalog)[name] || !b.changed.IsZero() && time.Since(b.changed) < lateness
 }
 
 // asleep checks that what is said to have ended has.

@@ -46,6 +46,11 @@ func (s store) State(ctx context.Context, name string) (workload.State, error) {
 	return st, nil
 }
 
+// Current is State: what the simulation stores, everybody can read.
+func (s store) Current(ctx context.Context, name string) (workload.State, error) {
+	return s.State(ctx, name)
+}
+
 // PutState writes by compare and set. What became of a write whose answer is
 // lost is read back; now and then that does not succeed either.
 func (s store) PutState(ctx context.Context, st workload.State) (workload.State, error) {
