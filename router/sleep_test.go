@@ -331,3 +331,21 @@ func TestRemovedWorkloadEndsItsWait(t *testing.T) {
 	assert.Equal(t, http.StatusNotFound, problemOf(t, <-held).Status)
 	assert.Equal(t, "urn:rouse:problem:no-such-host", problemOf(t, rig.get("wiki.test", "/")).Type)
 }
+
+// Who waits for a workload that must not run beside another hears which one.
+func TestAWaitForAConflictIsToldToWhoWaits(t *testing.T) {
+	const detail = "it waits until llama sleeps, which it never runs beside"
+	rig := newRig(t, rigConfig{}, wiki(func(w *workload.Workload) {
+		w.Wait, w.HoldTimeout = workload.WaitPage, 300*time.Millisecond
+	}))
+	rig.observe(workload.State{Workload: "wiki", Phase: workload.Waking, Generation: 1, Reason: workload.Reason{Code: workload.ReasonConflict, Detail: detail}})
+	assert.Contains(t, body(t, rig.get("wiki.test", "/", browser...)), "At the moment "+detail)
+	p := problemOf(t, rig.get("wiki.test", "/"))
+	assert.Equal(t, http.StatusServiceUnavailable, p.Status)
+	assert.Contains(t, p.Detail, detail)
+
+	failing(rig, workload.Reason{Code: workload.ReasonConflict, Detail: "llama did not sleep"}, time.Minute)(workload.Wake{Workload: "wiki"})
+	p = problemOf(t, rig.get("wiki.test", "/"))
+	assert.Equal(t, http.StatusGatewayTimeout, p.Status)
+	assert.Equal(t, "urn:rouse:problem:conflict", p.Type)
+}

@@ -113,7 +113,7 @@ func (p *plan) describe(c chance, i int) {
 // conflict makes rivals of two that do not need each other. It has chances of
 // its own, so that the rest of a plan is what it was without.
 func (p *plan) conflict(c chance) {
-	if len(p.specs) < 2 || !c.of(0.3) {
+	if len(p.specs) < 2 || p.stop > 5*time.Second || !c.of(0.3) {
 		return
 	}
 	a, b := &p.specs[len(p.specs)-2], &p.specs[len(p.specs)-1]
@@ -121,8 +121,8 @@ func (p *plan) conflict(c chance) {
 		return
 	}
 	a.ConflictsWith, b.ConflictsWith = []string{b.Name}, []string{a.Name}
-	for i := range p.specs { // they may wait for each other, and for slow stops
-		p.specs[i].WakeTimeout, p.specs[i].HoldTimeout = time.Minute, 2*time.Minute
+	for i := range p.specs { // they may wait for each other
+		p.specs[i].WakeTimeout = 15 * time.Second
 	}
 }
 
