@@ -21,8 +21,9 @@ const (
 
 // A turn is a moment at which a workload came up or went down.
 type turn struct {
-	at   time.Time
-	kind workload.EventKind
+	at    time.Time
+	kind  workload.EventKind
+	freed int64 // bytes of memory
 }
 
 // awake reports what it is after the turn.
@@ -45,7 +46,7 @@ func (h *History) note(e workload.Event) {
 		d = &day{}
 		h.days[e.Workload] = d
 	}
-	d.add(turn{e.At, e.Kind})
+	d.add(turn{e.At, e.Kind, e.FreedBytes})
 }
 
 // add keeps the order, whatever the one they come in, and each but once.
@@ -75,6 +76,9 @@ type Strip struct {
 	Failed []int `json:"failed,omitempty"`
 	// AsleepSeconds is how long it slept in all.
 	AsleepSeconds float64 `json:"asleep_seconds"`
+	// FreedGiBSeconds is the memory that it did not take while it slept, as far
+	// as it is known what it took before.
+	FreedGiBSeconds float64 `json:"freed_gib_seconds"`
 	// ColdStarts is how often it came up.
 	ColdStarts int `json:"cold_starts"`
 }
@@ -91,6 +95,7 @@ func (d *day) strip(now time.Time, awake bool) Strip {
 			continue
 		}
 		spread(up, from, t.at, end, t.awake())
+		s.FreedGiBSeconds += float64(t.freed) / (1 << 30) * end.Sub(latest(t.at, from)).Seconds()
 		s.mark(t, from)
 		end, awake = t.at, t.kind == workload.EventSlept // of what was before, if this is the first
 	}

@@ -61,6 +61,21 @@ func TestDayIsDrawnFromTheTurnsInWhateverOrder(t *testing.T) {
 	}
 }
 
+func TestDayTellsWhatMemoryWasFree(t *testing.T) {
+	h := api.NewHistory(0, 0)
+	add := func(hour int, kind workload.EventKind, gib int64) {
+		h.Add(workload.Event{Workload: "wiki", Kind: kind, At: noon.Add(time.Duration(hour) * time.Hour), FreedBytes: gib << 30})
+	}
+	add(-2, workload.EventSlept, 3) // the day before: three GiB for the first hour of this one
+	add(1, workload.EventReady, 0)
+	add(2, workload.EventSlept, 2) // and two for eight
+	add(10, workload.EventReady, 0)
+	add(20, workload.EventSlept, 0) // nobody knows of these four
+	s := h.Day(noon.Add(24*time.Hour), map[string]bool{"wiki": false})["wiki"]
+	assert.InDelta(t, (3*1+2*8)*3600, s.FreedGiBSeconds, 1)
+	assert.InDelta(t, 13*3600, s.AsleepSeconds, 1)
+}
+
 func TestDayOfABusyWorkloadIsBounded(t *testing.T) {
 	h := api.NewHistory(0, 0)
 	for i := range 5000 {

@@ -23,13 +23,16 @@ type Event struct {
 	// Actor is the scaler or gateway that tells.
 	Actor  string          `json:"actor,omitempty"`
 	Reason workload.Reason `json:"reason,omitzero"`
+	// FreedBytes is the memory in bytes that a workload took before it slept;
+	// 0: not known.
+	FreedBytes int64 `json:"freed_bytes,omitempty"`
 	// Wake is the cold start as far as this event knows it.
 	Wake *Wake `json:"wake,omitempty"`
 }
 
 // EventOf is an event in the form of the API, without an ID yet.
 func EventOf(e workload.Event) Event {
-	v := Event{Workload: e.Workload, Kind: e.Kind, At: e.At, Generation: e.Generation, Actor: e.Actor, Reason: e.Reason}
+	v := Event{Workload: e.Workload, Kind: e.Kind, At: e.At, Generation: e.Generation, Actor: e.Actor, Reason: e.Reason, FreedBytes: e.FreedBytes}
 	if e.Wake != nil {
 		w := newRecord(e).view()
 		v.Wake = &w

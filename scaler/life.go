@@ -67,6 +67,7 @@ type life struct {
 	task        protocol.Task // what runs beside the life
 	waking      *waking       // the wake that this life carries out
 	drain       *draining     // the sleep that this life carries out
+	freed       int64         // bytes of memory that the last stop gave back; 0: not known
 	unstoppable bool          // the last stop failed: what runs is served again
 	barred      error         // why it may not sleep whatever its use, as of the last step
 	proof       *proof        // the proof asked for by who was refused
@@ -320,10 +321,14 @@ func (l *life) abandon() {
 
 // record adds to the history.
 func (l *life) record(kind workload.EventKind, reason workload.Reason, wake *workload.Wake) {
-	l.s.history.add(workload.Event{
+	e := workload.Event{
 		Workload: l.name, Kind: kind, At: time.Now(), Generation: l.st.Generation,
 		Actor: l.s.cfg.Owner, Reason: reason, Wake: wake,
-	})
+	}
+	if kind == workload.EventSlept {
+		e.FreedBytes, l.freed = l.freed, 0
+	}
+	l.s.history.add(e)
 }
 
 // down reports whether nothing is meant to run.

@@ -64,6 +64,13 @@ type Confirmer interface {
 	Confirm(ctx context.Context, replica string) error
 }
 
+// A Weigher is a Runtime that can tell what a workload takes.
+type Weigher interface {
+	// Weigh returns the memory in bytes that all replicas of w take now; 0 if
+	// nothing of it runs. It ends with ctx.
+	Weigh(ctx context.Context, w workload.Workload) (int64, error)
+}
+
 // An Instance is one replica as its Runtime sees it.
 type Instance struct {
 	// Workload is the name of the workload it is a replica of.

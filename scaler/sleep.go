@@ -129,8 +129,10 @@ func (l *life) stop(ctx context.Context, spec workload.Workload, then func(error
 	l.do(ctx, protocol.TaskStop, func(ctx context.Context) func() {
 		ctx, cancel := context.WithTimeout(ctx, spec.StopTimeout+stopGrace)
 		defer cancel()
+		freed := l.watch.weigh(ctx, spec)
 		err := l.watch.stop(ctx, spec)
 		return func() {
+			l.freed = freed
 			l.unstoppable = err != nil
 			if err != nil {
 				l.log.Error("stop failed", "error", err)

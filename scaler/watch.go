@@ -180,6 +180,26 @@ func (w *watch) stop(ctx context.Context, spec workload.Workload) error {
 	return err
 }
 
+// weighWithin bounds what a stop waits to know what it frees.
+const weighWithin = 250 * time.Millisecond
+
+// weigh is the memory that a stop of what runs would free, in bytes; 0 where
+// nobody can tell.
+func (w *watch) weigh(ctx context.Context, spec workload.Workload) int64 {
+	scales, ok := w.runtime.(Weigher)
+	if !ok || spec.Stop.Lives() {
+		return 0
+	}
+	ctx, cancel := context.WithTimeout(ctx, weighWithin)
+	defer cancel()
+	bytes, err := scales.Weigh(ctx, spec)
+	if err != nil {
+		w.s.cfg.Logger.Debug("memory not known", "workload", spec.Name, "error", err)
+		return 0
+	}
+	return bytes
+}
+
 func (w *watch) logs(ctx context.Context, spec workload.Workload, n int) ([]string, error) {
 	begun := time.Now()
 	lines, err := w.runtime.Logs(ctx, spec, n)

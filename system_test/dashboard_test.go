@@ -39,6 +39,10 @@ func TestDashboardWakesAWorkloadAndKeepsItAwake(t *testing.T) {
 	tab.Do(chromedp.Click(chromedp.CSS(button("Put to sleep"))))
 	tab.Until(has("Wake"))
 	n.waitPhase("tool", "asleep")
+	tab.Until(`document.querySelector("#tail").textContent.includes("slept")`)
+	resp, err := client.Get(n.admin + "/api/v1/events?follow=false")
+	require.NoError(t, err)
+	assert.Regexp(t, `"freed_bytes":[1-9][0-9]{5,}`, drainAll(resp), "what the sleep gave back")
 	complaints, _ := tab.Heard()
 	assert.Empty(t, complaints)
 }

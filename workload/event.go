@@ -29,6 +29,9 @@ type Event struct {
 	// Actor is the scaler or gateway that tells.
 	Actor  string `json:"actor,omitempty"`
 	Reason Reason `json:"reason,omitzero"`
+	// FreedBytes is, of EventSlept, the memory in bytes that it took before it
+	// was stopped; 0: not known, or it keeps it.
+	FreedBytes int64 `json:"freed_bytes,omitempty"`
 	// Wake is the cold start as far as it is known; nil where there is none.
 	Wake *Wake `json:"wake,omitempty"`
 }

@@ -165,18 +165,18 @@ function paint() {
 
 function paintTiles() {
   const count = {}, took = [...wakes.values()].filter(w => w.result === "ready").map(total).sort((a, b) => a - b);
-  let flight = 0, queued = 0, slept = 0;
+  let flight = 0, queued = 0, slept = 0, freed = 0;
   for (const w of workloads.values()) {
     count[w.phase] = (count[w.phase] || 0) + 1;
     flight += w.in_flight;
     queued += w.queued;
   }
-  for (const strip of Object.values(days?.workloads || {})) slept += strip.asleep_seconds;
+  for (const strip of Object.values(days?.workloads || {})) { slept += strip.asleep_seconds; freed += strip.freed_gib_seconds; }
   const tiles = [
     ["Asleep", count.asleep || 0, "of " + workloads.size], ["Awake", (count.ready || 0) + (count.draining || 0), ""],
     ["Waking", count.waking || 0, ""], ["Failed", count.failed || 0, ""],
     ["In flight", flight, ""], ["Queued", queued, ""],
-    ["Slept, last 24 h", days ? Math.round(slept / 3600) : "-", "hours"],
+    ["Slept, last 24 h", days ? Math.round(slept / 3600) : "-", freed ? "h, " + (freed / 3600).toPrecision(2) + " GiB·h" : "hours"],
     ["Median cold start", brief(quantile(took, .5)), ""],
   ];
   const list = by("tiles");

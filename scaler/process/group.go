@@ -21,25 +21,32 @@ func groupAlive(group int) bool {
 	if unix.Kill(-group, 0) == unix.ESRCH {
 		return false
 	}
+	pids, err := pidsOf(group)
+	return err != nil || len(pids) > 0
+}
+
+// pidsOf lists the processes of a group that have not ended.
+func pidsOf(group int) ([]int, error) {
 	dir, err := os.Open("/proc")
 	if err != nil {
-		return true
+		return nil, err
 	}
 	defer dir.Close()
 	names, err := dir.Readdirnames(-1)
 	if err != nil {
-		return true
+		return nil, err
 	}
+	var pids []int
 	for _, name := range names {
 		pid, err := strconv.Atoi(name)
 		if err != nil {
 			continue
 		}
 		if st, err := readStat(pid); err == nil && st.group == group && !st.dead() {
-			return true
+			pids = append(pids, pid)
 		}
 	}
-	return false
+	return pids, nil
 }
 
 // A stat is what /proc/PID/stat says of a process.

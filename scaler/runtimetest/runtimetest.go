@@ -61,6 +61,7 @@ func Run(t *testing.T, setup func(t *testing.T) Fixture) {
 		{"StopOfWhatDoesNotRunIsNoError", stopOfWhatDoesNotRunIsNoError},
 		{"StopKillsWhatDoesNotEnd", stopKillsWhatDoesNotEnd},
 		{"StartAfterStopIsANewStart", startAfterStopIsANewStart},
+		{"WeighTellsWhatItTakes", weighTellsWhatItTakes},
 		{"PauseFreezesAndStartResumes", pauseFreezesAndStartResumes},
 		{"ListTellsWhatRunsOfKnownWorkloads", listTellsWhatRunsOfKnownWorkloads},
 		{"ANewRuntimeAdoptsWhatRuns", aNewRuntimeAdoptsWhatRuns},

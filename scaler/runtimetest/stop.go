@@ -46,6 +46,27 @@ func stopKillsWhatDoesNotEnd(t *testing.T, f Fixture) {
 	require.False(t, s.died(i).OOM)
 }
 
+// weighTellsWhatItTakes is for runtimes that are Weighers.
+func weighTellsWhatItTakes(t *testing.T, f Fixture) {
+	w := f.Workload(t)
+	s := stage(t, f, w)
+	scales, ok := s.rt.(scaler.Weigher)
+	if !ok {
+		t.Skip("it does not weigh")
+	}
+	weigh := func() int64 {
+		bytes, err := scales.Weigh(t.Context(), w)
+		require.NoError(t, err)
+		return bytes
+	}
+	require.Zero(t, weigh())
+	s.answers(s.start(w))
+	require.Greater(t, weigh(), int64(256<<10), "a program in Go")
+	require.Less(t, weigh(), int64(1<<30))
+	s.stop(w)
+	require.Zero(t, weigh())
+}
+
 func startAfterStopIsANewStart(t *testing.T, f Fixture) {
 	w := f.Workload(t)
 	s := stage(t, f, w)
