@@ -242,3 +242,15 @@ func TestEventsFollowsThroughARestartUntilInterrupted(t *testing.T) {
 	cancel()
 	assert.Equal(t, exitOK, <-ended)
 }
+
+func TestExplainAndStatusSayWhatAWakeWaitsFor(t *testing.T) {
+	waits := workload.Reason{Code: workload.ReasonConflict, Detail: "it waits until llama sleeps, which it never runs beside"}
+	s := &standIn{workloads: []api.Workload{{Name: "qwen", Phase: workload.Waking, Generation: 2, Reason: waits}}, History: api.NewHistory(0, 0)}
+	now := time.Now()
+	s.Add(workload.Event{Workload: "qwen", Kind: workload.EventWoken, At: now, Generation: 2,
+		Wake: &workload.Wake{ID: "w9", Workload: "qwen", Generation: 2, RequestedAt: now, ReceivedAt: now}})
+	rouse := cli(t, s)
+	assert.Contains(t, rouse("explain", "qwen").stdout, "reason: conflict: "+waits.Detail)
+	assert.Contains(t, rouse("status").stdout, "WAITING\n  qwen: conflict: "+waits.Detail)
+	assert.Contains(t, rouse("status", "qwen").stdout, waits.Detail)
+}
