@@ -112,9 +112,15 @@ func putToSleep(t *testing.T, n *node, workloads []string) {
 		sleeping.Go(func() {
 			lanes <- struct{}{}
 			defer func() { <-lanes }()
-			resp, err := client.Post(n.admin+"/api/v1/workloads/"+name+"/sleep", "", nil)
-			if assert.NoError(t, err) {
+			for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+				resp, err := client.Post(n.admin+"/api/v1/workloads/"+name+"/sleep", "", nil)
+				if !assert.NoError(t, err) {
+					return
+				}
 				_ = drainAll(resp)
+				if resp.StatusCode != http.StatusServiceUnavailable { // not all gateways need have been heard yet
+					return
+				}
 			}
 		})
 	}
