@@ -30,6 +30,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/rouse-dev/rouse/activator"
+	"github.com/rouse-dev/rouse/tracing"
 	"github.com/rouse-dev/rouse/workload"
 )
 
@@ -49,6 +50,8 @@ type Config struct {
 	BodyTimeout, WriteTimeout time.Duration
 	// AccessLog has a line for each request. Run writes it.
 	AccessLog AccessLog
+	// Tracer takes the spans of requests; nil makes none.
+	Tracer tracing.Tracer
 	// Logger takes what the access log does not tell; nil discards.
 	Logger *slog.Logger
 	// Registerer takes the metrics; nil registers nowhere.
@@ -71,6 +74,7 @@ type Router struct {
 	meters                    *meters
 	nowhere                   *meter // of requests that no workload serves
 	access                    *accessLog
+	tracer                    tracing.Tracer // nil: no spans
 	logger                    *slog.Logger
 	running                   atomic.Int64 // requests and tunnels under way
 	leaving                   atomic.Bool  // the server stops: connections end with their next answer
@@ -102,6 +106,7 @@ func New(cfg Config, act *activator.Activator) (*Router, error) {
 		meters:       meters,
 		nowhere:      meters.of(""),
 		access:       newAccessLog(cfg.AccessLog),
+		tracer:       cfg.Tracer,
 		logger:       logger,
 	}
 	r.exchanges.New = func() any { return &exchange{router: r} }

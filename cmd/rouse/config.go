@@ -34,6 +34,7 @@ type Config struct {
 	NoWake    NoWakeConfig
 	Log       LogConfig
 	AccessLog AccessLogConfig
+	Tracing   TracingConfig
 	// Workloads are the entries of the file.
 	Workloads []catalog.Entry
 
@@ -161,6 +162,12 @@ type AccessLogConfig struct {
 	Percent int // of ordinary requests
 }
 
+// TracingConfig says where spans are sent; an empty endpoint means nowhere.
+type TracingConfig struct {
+	Endpoint string  // or otlp.FromEnvironment
+	Sample   float64 // of the traces that begin here
+}
+
 // defaultConfig is what holds where nobody said otherwise.
 func defaultConfig() Config {
 	return Config{
@@ -184,6 +191,7 @@ func defaultConfig() Config {
 		},
 		Log:       LogConfig{Level: levelInfo, Format: formatText},
 		AccessLog: AccessLogConfig{Format: accessJSON, Percent: 100},
+		Tracing:   TracingConfig{Sample: 1},
 		origins:   map[string]string{},
 	}
 }

@@ -25,7 +25,9 @@ var allowed = map[string][]string{ // package -> packages of ours it may import
 	"workload":           {},
 	"protocol":           {"workload"},
 	"activator":          {"workload", "protocol"},
-	"scaler":             {"workload", "protocol"},
+	"scaler":             {"workload", "protocol", "tracing"},
+	"tracing":            {"workload"},
+	"tracing/otlp":       {"tracing"},
 	"scaler/probe":       {"workload", "scaler"},
 	"scaler/docker":      {"workload", "scaler"},
 	"scaler/process":     {"workload", "scaler"},
@@ -34,7 +36,7 @@ var allowed = map[string][]string{ // package -> packages of ours it may import
 	"events/natsd":       {},
 	"events/eventstest":  {"workload", "events", "events/natsd"},
 	"catalog":            {"workload", "internal/strict"},
-	"router":             {"workload", "activator", "router/waitpage", "router/lean"},
+	"router":             {"workload", "activator", "router/waitpage", "router/lean", "tracing"},
 	"router/lean":        {},
 	"router/waitpage":    {"workload"},
 	"doctor":             {"workload"},
@@ -61,6 +63,7 @@ var allowed = map[string][]string{ // package -> packages of ours it may import
 	"cmd/rouse": {
 		"workload", "activator", "scaler", "scaler/probe", "scaler/docker", "scaler/process",
 		"events", "events/natsd", "catalog", "doctor", "router", "router/waitpage", "api", "api/client", "api/sablier", "internal/strict",
+		"tracing", "tracing/otlp",
 	},
 	"internal/strict":        {},
 	"internal/archtest":      {},
@@ -89,7 +92,8 @@ var owned = map[string][]string{ // import path prefix -> packages of ours
 	"net/http/httputil":               {"router"},
 	"go.yaml.in/yaml":                 {"internal/strict", "catalog", "cmd/rouse"},
 	"github.com/cenkalti/backoff":     {"scaler", "scaler/docker", "events", "catalog", "router"},
-	"github.com/prometheus/client_go": {"router", "activator", "scaler", "events", "api", "api/sablier", "cmd/rouse"},
+	"github.com/prometheus/client_go": {"router", "activator", "scaler", "events", "api", "api/sablier", "cmd/rouse", "tracing/otlp"},
+	"go.opentelemetry.io/":            {"tracing/otlp"},
 }
 
 type pkg struct {
