@@ -43,7 +43,7 @@ func RecordColdStart(t Tracer, w *workload.Wake, ended time.Time, failure string
 		return
 	}
 	s := &Span{
-		Trace: own.Trace, ID: own.Span, Parent: parent, Name: "cold start", Start: began(w), End: ended,
+		Trace: own.Trace, ID: own.Span, Parent: parent, Name: "cold start", Start: began(w, ended), End: ended,
 		Failed: failure != "", Reason: failure,
 		Attributes: []Attribute{
 			Flag("faas.coldstart", true), Text("rouse.workload", w.Workload), Text("rouse.trigger", string(w.Trigger)),
@@ -102,17 +102,20 @@ func withUnfinished(steps []workload.Step, w *workload.Wake, ended time.Time) []
 	case w.StartedAt.IsZero():
 		phase, from = workload.PhaseStart, w.StartAt
 	}
+	if from.IsZero() {
+		return steps
+	}
 	return append(steps, workload.Step{Phase: phase, Start: from, Duration: max(0, ended.Sub(from))})
 }
 
 // began is when a cold start was asked for, as far as that is known.
-func began(w *workload.Wake) time.Time {
-	for _, at := range []time.Time{w.RequestedAt, w.PublishedAt, w.ReceivedAt} {
+func began(w *workload.Wake, ended time.Time) time.Time {
+	for _, at := range []time.Time{w.RequestedAt, w.PublishedAt, w.ReceivedAt, w.StartAt} {
 		if !at.IsZero() {
 			return at
 		}
 	}
-	return w.StartAt
+	return ended
 }
 
 func latest(a, b time.Time) time.Time {

@@ -111,20 +111,39 @@ type Span struct {
 	Links      []Context // into other traces
 }
 
-// An Attribute is a fact about a span. Value is a string, an int64 or a bool.
+// An Attribute is a fact about a span: make one by Text, Number or Flag.
 type Attribute struct {
-	Key   string
-	Value any
+	Key    string
+	Type   Type
+	Text   string
+	Number int64 // a flag's is 0 or 1
 }
 
+// Type says what an attribute holds.
+type Type uint8
+
+const (
+	TypeText Type = iota
+	TypeNumber
+	TypeFlag
+)
+
 // Text is an attribute.
-func Text(key, value string) Attribute { return Attribute{key, value} }
+func Text(key, value string) Attribute { return Attribute{Key: key, Text: value} }
 
 // Number is an attribute.
-func Number(key string, value int64) Attribute { return Attribute{key, value} }
+func Number(key string, value int64) Attribute {
+	return Attribute{Key: key, Type: TypeNumber, Number: value}
+}
 
 // Flag is an attribute.
-func Flag(key string, value bool) Attribute { return Attribute{key, value} }
+func Flag(key string, value bool) Attribute {
+	a := Attribute{Key: key, Type: TypeFlag}
+	if value {
+		a.Number = 1
+	}
+	return a
+}
 
 // NewSpanID gives one that is new. It is no secret.
 func NewSpanID() (id SpanID) {

@@ -1,6 +1,7 @@
 package otlp
 
 import (
+	"bytes"
 	"strings"
 	"unicode/utf8"
 
@@ -19,42 +20,56 @@ var kinds = [...]tracepb.Span_SpanKind{
 	tracing.Client:   tracepb.Span_SPAN_KIND_CLIENT,
 }
 
-// encode makes the message of a span, which shares no memory with it.
+// encode makes the message of a span, which shares no memory with it. It is
+// made in few pieces: a span is told of on the goroutine of a request.
 func encode(s *tracing.Span) *tracepb.Span {
+	ids := append(append(append(make([]byte, 0, 32), s.Trace[:]...), s.ID[:]...), s.Parent[:]...)
 	p := &tracepb.Span{
-		TraceId: append([]byte(nil), s.Trace[:]...), SpanId: append([]byte(nil), s.ID[:]...), Flags: 1,
+		TraceId: ids[:16:16], SpanId: ids[16:24:24], Flags: 1,
 		Name: text(s.Name), Kind: kinds[s.Kind],
 		StartTimeUnixNano: uint64(max(0, s.Start.UnixNano())), EndTimeUnixNano: uint64(max(0, s.End.UnixNano())),
-		Attributes: make([]*commonpb.KeyValue, 0, len(s.Attributes)),
+		Attributes: encodeAttributes(s.Attributes),
 	}
 	if s.Parent != (tracing.SpanID{}) {
-		p.ParentSpanId = append([]byte(nil), s.Parent[:]...)
+		p.ParentSpanId = ids[24:]
 	}
 	if s.Failed {
 		p.Status = &tracepb.Status{Code: tracepb.Status_STATUS_CODE_ERROR, Message: text(s.Reason)}
 	}
-	for _, a := range s.Attributes {
-		p.Attributes = append(p.Attributes, keyValue(a))
-	}
 	for _, l := range s.Links {
-		p.Links = append(p.Links, &tracepb.Span_Link{
-			TraceId: append([]byte(nil), l.Trace[:]...), SpanId: append([]byte(nil), l.Span[:]...),
-		})
+		p.Links = append(p.Links, &tracepb.Span_Link{TraceId: bytes.Clone(l.Trace[:]), SpanId: bytes.Clone(l.Span[:])})
 	}
 	return p
 }
 
-func keyValue(a tracing.Attribute) *commonpb.KeyValue {
-	v := &commonpb.AnyValue{}
-	switch value := a.Value.(type) {
-	case string:
-		v.Value = &commonpb.AnyValue_StringValue{StringValue: text(value)}
-	case int64:
-		v.Value = &commonpb.AnyValue_IntValue{IntValue: value}
-	case bool:
-		v.Value = &commonpb.AnyValue_BoolValue{BoolValue: value}
+// An encoded is an attribute as a message, in one piece of memory.
+type encoded struct {
+	pair   commonpb.KeyValue
+	value  commonpb.AnyValue
+	text   commonpb.AnyValue_StringValue
+	number commonpb.AnyValue_IntValue
+	flag   commonpb.AnyValue_BoolValue
+}
+
+func encodeAttributes(attributes []tracing.Attribute) []*commonpb.KeyValue {
+	room, pairs := make([]encoded, len(attributes)), make([]*commonpb.KeyValue, len(attributes))
+	for i := range attributes {
+		a, e := &attributes[i], &room[i]
+		switch a.Type {
+		case tracing.TypeText:
+			e.text.StringValue = text(a.Text)
+			e.value.Value = &e.text
+		case tracing.TypeNumber:
+			e.number.IntValue = a.Number
+			e.value.Value = &e.number
+		case tracing.TypeFlag:
+			e.flag.BoolValue = a.Number == 1
+			e.value.Value = &e.flag
+		}
+		e.pair.Key, e.pair.Value = a.Key, &e.value
+		pairs[i] = &e.pair
 	}
-	return &commonpb.KeyValue{Key: a.Key, Value: v}
+	return pairs
 }
 
 // maxText is what is kept of a text.

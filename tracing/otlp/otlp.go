@@ -171,11 +171,11 @@ func resourceOf(ctx context.Context, cfg Config) (*resourcepb.Resource, error) {
 	if err != nil {
 		return nil, fmt.Errorf("OTEL_RESOURCE_ATTRIBUTES: %w (write key=value,key=value)", err)
 	}
-	about := &resourcepb.Resource{}
+	var attributes []tracing.Attribute
 	for _, a := range r.Attributes() {
-		about.Attributes = append(about.Attributes, keyValue(tracing.Text(string(a.Key), a.Value.Emit())))
+		attributes = append(attributes, tracing.Text(string(a.Key), a.Value.Emit()))
 	}
-	return about, nil
+	return &resourcepb.Resource{Attributes: encodeAttributes(attributes)}, nil
 }
 
 func (e *Exporter) count(registerer prometheus.Registerer) error {
