@@ -179,14 +179,19 @@ func allocationsOf(t *testing.T, addr, request string) float64 {
 }
 
 func BenchmarkWarmRequest(b *testing.B) {
-	rig := newRig(b, rigConfig{}, wiki())
-	rig.ready("wiki", 1, cannedUpstream(b))
-	c := newPlainClient(b, rig.addr)
-	b.ReportAllocs()
-	for b.Loop() {
-		if err := c.roundTrip(); err != nil {
-			b.Fatal(err)
-		}
+	c := otlptest.Start(b)
+	for name, tracer := range map[string]tracing.Tracer{"untraced": nil, "not kept": exporter(b, c, 0), "kept": exporter(b, c, 1)} {
+		b.Run(name, func(b *testing.B) {
+			rig := newRig(b, rigConfig{router: router.Config{Tracer: tracer}}, wiki())
+			rig.ready("wiki", 1, cannedUpstream(b))
+			c := newPlainClient(b, rig.addr)
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := c.roundTrip(); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }
 

@@ -173,7 +173,7 @@ func resourceOf(ctx context.Context, cfg Config) (*resourcepb.Resource, error) {
 	}
 	var attributes []tracing.Attribute
 	for _, a := range r.Attributes() {
-		attributes = append(attributes, tracing.Text(string(a.Key), a.Value.Emit()))
+		attributes = append(attributes, tracing.Text(string(a.Key), a.Value.String()))
 	}
 	return &resourcepb.Resource{Attributes: encodeAttributes(attributes)}, nil
 }
