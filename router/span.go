@@ -11,11 +11,14 @@ import (
 	"github.com/rouse-dev/rouse/workload"
 )
 
-// recordSpans tells of a request that has ended, and of the call that answered
-// it, or was to.
+// recordSpans tells of the call that answered a request, or was to, and of the
+// request, which has ended: the last of its spans.
 func (x *exchange) recordSpans() {
 	if x.kind == kindStatus && x.trace.Sent.IsZero() {
 		return // a waiting page's question, as in record
+	}
+	if x.calling {
+		x.recordCall()
 	}
 	method, other := knownMethod(x.req.Method)
 	request := x.span(x.traceparent, x.trace.Arrived, x.trace.Ended)
@@ -24,7 +27,7 @@ func (x *exchange) recordSpans() {
 	if name := x.workloadName(); name != "" {
 		request.Name += " " + name
 	}
-	request.Failed = x.status >= http.StatusInternalServerError || x.outcome == outcomeError
+	request.Failed = x.status >= http.StatusInternalServerError || !x.whole && x.outcome != outcomeCanceled
 	request.Attributes = []tracing.Attribute{
 		tracing.Text("http.request.method", method), tracing.Text("url.scheme", scheme(x.req)), tracing.Text("url.path", x.req.URL.Path),
 		tracing.Text("server.address", x.req.Host), tracing.Text("client.address", x.client),
@@ -37,9 +40,6 @@ func (x *exchange) recordSpans() {
 		request.Attributes = append(request.Attributes, tracing.Text("http.request.method_original", other))
 	}
 	x.router.tracer.Record(request)
-	if x.calling {
-		x.recordCall()
-	}
 }
 
 // recordCall tells of the last try.
@@ -100,7 +100,7 @@ func (x *exchange) callSpan(traceparent string, replica workload.Replica, end ti
 	own, _ := tracing.Parse(x.traceparent)
 	call.Parent, call.Kind, call.Name = own.Span, tracing.Client, method+" "+x.workloadName()
 	call.Attributes = []tracing.Attribute{
-		tracing.Text("http.request.method", method), tracing.Text("url.full", "http://"+replica.Address+x.req.URL.Path),
+		tracing.Text("http.request.method", method), tracing.Text("url.full", "http://"+replica.Address+x.req.URL.EscapedPath()),
 		tracing.Text("rouse.workload", x.workloadName()), tracing.Text("rouse.replica", replica.ID),
 	}
 	if host, port, err := net.SplitHostPort(replica.Address); err == nil {

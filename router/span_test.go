@@ -6,7 +6,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -50,12 +49,10 @@ func requests(spans []otlptest.Span) (found []otlptest.Span) {
 	return found
 }
 
-// awaitRequests waits until so many requests have ended, and gives all spans.
+// awaitRequests waits until so many requests have ended, and gives all spans:
+// a request's own is the last of them.
 func awaitRequests(c *otlptest.Collector, n int) []otlptest.Span {
-	return c.Await(fmt.Sprintf("%d requests", n), func(s []otlptest.Span) bool {
-		requests := requests(s)
-		return len(requests) >= n && slices.ContainsFunc(s, func(s otlptest.Span) bool { return s.Parent == requests[n-1].ID || requests[n-1].Failed })
-	})
+	return c.Await(fmt.Sprintf("%d requests", n), func(s []otlptest.Span) bool { return len(requests(s)) >= n })
 }
 
 // below is the one span of that name and kind under a parent.
@@ -242,4 +239,46 @@ func TestARequestThatIsSentAgainHasASpanForEachTry(t *testing.T) {
 	assert.False(t, calls[1].Failed)
 	assert.Equal(t, "wiki-2-0", calls[1].Attributes["rouse.replica"])
 	assert.Contains(t, seen, calls[1].ID)
+}
+
+func TestARequestThatNobodyServesIsTracedToo(t *testing.T) {
+	rig, c := tracedRig(t, 1)
+	body(t, rig.do("BREW", "nobody.test", "/", nil, "User-Agent", ""))
+	spans := awaitRequests(c, 1)
+	require.Len(t, spans, 1)
+	assert.Equal(t, "_OTHER", spans[0].Name)
+	assert.Equal(t, "BREW", spans[0].Attributes["http.request.method_original"])
+	assert.Equal(t, int64(http.StatusNotFound), spans[0].Attributes["http.response.status_code"])
+	assert.NotContains(t, spans[0].Attributes, "rouse.workload")
+	assert.False(t, spans[0].Failed, "it is the client's mistake")
+}
+
+// A tunnel's spans last as long as it does.
+func TestARequestThatBecomesATunnelIsTracedToItsEnd(t *testing.T) {
+	rig, c := tracedRig(t, 1)
+	rig.ready("wiki", 1, upstream(t, func(w http.ResponseWriter, _ *http.Request) {
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
+		_, _ = io.Copy(conn, conn)
+	}))
+	conn, err := net.Dial("tcp", rig.addr)
+	require.NoError(t, err)
+	defer conn.Close()
+	_, err = io.WriteString(conn, "GET / HTTP/1.1\r\nHost: wiki.test\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
+	require.NoError(t, err)
+	rig.inFlight("wiki", 1)
+	_, _ = io.WriteString(conn, "hello")
+	time.Sleep(50 * time.Millisecond) // a time that is to be seen in the spans
+	require.NoError(t, conn.(*net.TCPConn).CloseWrite())
+	_, _ = io.Copy(io.Discard, conn)
+	spans := awaitRequests(c, 1)
+	request := requests(spans)[0]
+	assert.Equal(t, int64(http.StatusSwitchingProtocols), request.Attributes["http.response.status_code"])
+	call := below(t, spans, request, "client")
+	assert.GreaterOrEqual(t, call.End.Sub(call.Start), 50*time.Millisecond)
+	assert.False(t, call.Failed)
 }

@@ -111,7 +111,8 @@ type Span struct {
 	Links      []Context // into other traces
 }
 
-// An Attribute is a fact about a span: make one by Text, Number or Flag.
+// An Attribute is a fact about a span: make one by Text, Number or Flag. An
+// empty text is none.
 type Attribute struct {
 	Key    string
 	Type   Type

@@ -52,9 +52,12 @@ type encoded struct {
 }
 
 func encodeAttributes(attributes []tracing.Attribute) []*commonpb.KeyValue {
-	room, pairs := make([]encoded, len(attributes)), make([]*commonpb.KeyValue, len(attributes))
+	room, pairs := make([]encoded, len(attributes)), make([]*commonpb.KeyValue, 0, len(attributes))
 	for i := range attributes {
 		a, e := &attributes[i], &room[i]
+		if a.Type == tracing.TypeText && a.Text == "" {
+			continue // it is not known
+		}
 		switch a.Type {
 		case tracing.TypeText:
 			e.text.StringValue = text(a.Text)
@@ -67,7 +70,7 @@ func encodeAttributes(attributes []tracing.Attribute) []*commonpb.KeyValue {
 			e.value.Value = &e.flag
 		}
 		e.pair.Key, e.pair.Value = a.Key, &e.value
-		pairs[i] = &e.pair
+		pairs = append(pairs, &e.pair)
 	}
 	return pairs
 }
