@@ -26,6 +26,7 @@ type exchange struct {
 	router *Router
 	line   []byte  // scratch of the access log
 	ids    madeIDs // of a plain request
+	spans  spanNames
 	call
 }
 
@@ -44,7 +45,7 @@ type call struct {
 	peer  peer
 	trace Trace
 
-	client string // its address, for the access log
+	client string // its address, for the access log and spans
 
 	identity
 	duplex bool // over HTTP/1, with a body that the answer need not wait for
@@ -62,6 +63,7 @@ type call struct {
 	wake    *workload.Wake // the cold start it waited for
 	cold    bool
 	replica string // ID of the last one tried
+	calling bool   // it was sent, and that try has no span of its own
 
 	outcome    outcome
 	status     int
@@ -74,12 +76,17 @@ func (x *exchange) begin(w http.ResponseWriter, req *http.Request) {
 	x.router.running.Add(1)
 	x.call = call{w: w, req: req, trace: Trace{Arrived: time.Now()}}
 	var room *madeIDs
+	var names *spanNames
 	if x.plain, _ = w.(*lean.Writer); x.plain != nil {
-		room = &x.ids
+		room, names = &x.ids, &x.spans
 	}
-	x.identity = identify(req.Header, room)
+	tracer := x.router.tracer
+	x.identity = identify(req.Header, tracer, room)
+	if tracer != nil {
+		x.nameSpans(names)
+	}
 	x.peer = x.farEnd()
-	if x.router.access != nil { // now, for forwarding changes the header
+	if x.router.access != nil || x.traced { // now, for forwarding changes the header
 		x.client = x.router.policy.clientText(x.peer, req)
 	}
 }
@@ -165,6 +172,9 @@ func (x *exchange) end() {
 		x.brokenOff()
 	}
 	x.record()
+	if x.traced {
+		x.recordSpans()
+	}
 	if x.whole && x.plain != nil {
 		_ = x.plain.Complete() // while what its header says is still x's; it goes no further if it fails
 	}

@@ -83,7 +83,7 @@ func (x byTransport) tried() { x.out.hints.end() }
 func (x *exchange) send(by carrier) error {
 	for again := false; ; {
 		replica := x.lease.Replica()
-		x.trace.Sent = time.Now()
+		x.trace.Sent, x.calling = time.Now(), true
 		err := by.carry(x.router.upstreams.get(x.route.workload.Name, replica), replica.Address)
 		refused := ""
 		switch {
@@ -96,6 +96,7 @@ func (x *exchange) send(by carrier) error {
 		default:
 			return err
 		}
+		x.recordTry(replica, err)
 		x.router.logger.Debug("request is sent again", "workload", x.route.workload.Name,
 			"replica", replica.ID, "request_id", x.requestID, "error", err)
 		x.turn.end()

@@ -34,7 +34,7 @@ func FuzzHeaders(f *testing.F) {
 			peer:    peer{host: "192.0.2.9", addr: netip.MustParseAddr("192.0.2.9"), trusted: trusted},
 			granted: http.Header{"Remote-User": {"ada"}},
 		}}
-		x.identity = identify(x.req.Header, nil)
+		x.identity = identify(x.req.Header, nil, nil)
 		var v values
 		if x.setHeaders(&v) != nil {
 			return

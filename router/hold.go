@@ -41,8 +41,10 @@ func (x *exchange) wait(gate *activator.Gate, ask activator.Ask) error {
 	ask.Traceparent = x.traceparent
 	ctx, stop := x.router.leavers.watch(x.req, x.plain != nil)
 	defer stop()
+	began := time.Now()
 	lease, err := gate.Acquire(ctx, ask)
 	if err != nil {
+		x.recordHold(began, nil, err)
 		return err
 	}
 	x.take(lease)
@@ -50,6 +52,7 @@ func (x *exchange) wait(gate *activator.Gate, ask activator.Ask) error {
 		return nil
 	}
 	x.turn, err = x.router.turns.take(ctx, x.holdFor()-time.Since(x.trace.Arrived))
+	x.recordHold(began, lease.Wake(), err)
 	return err
 }
 

@@ -1,17 +1,23 @@
 package router
 
 import (
+	"encoding/hex"
 	"math/rand/v2"
 	"net/http"
 	"strings"
 	"unsafe"
+
+	"github.com/rouse-dev/rouse/tracing"
 )
 
 // An identity names a request in logs and to its workload. It is no secret.
 type identity struct {
 	requestID   string
-	traceparent string
-	traceJoined bool // the client's own trace
+	traceparent string // of the request here: its span, where it has one
+	passedOn    string // what the workload gets: the span of the call to it
+	traceJoined bool   // the client's own trace
+	traced      bool   // it has spans here
+	parent      string // span of the client's, in hex; empty: none, or no spans here
 }
 
 const (
@@ -22,23 +28,38 @@ const (
 // madeIDs is room for the two that Rouse makes.
 type madeIDs [requestIDSize + traceparentSize]byte
 
+// spanNames is room for the traceparents of the spans of one request.
+type spanNames [2 * traceparentSize]byte
+
 // clone gives one that shares no memory.
 func (id identity) clone() identity {
 	id.requestID, id.traceparent = strings.Clone(id.requestID), strings.Clone(id.traceparent)
+	id.parent = strings.Clone(id.parent)
+	if id.traced {
+		id.passedOn = strings.Clone(id.passedOn)
+	} else {
+		id.passedOn = id.traceparent
+	}
 	return id
 }
 
 // identify joins the request ID and the W3C trace context that the client
-// sent, or makes them. A trace context is joined as it is: Rouse makes no
-// span of its own that a child could point to. One that is made is sampled,
-// as a workload without a gateway would have begun it.
+// sent, or makes them. Without a tracer a trace context is joined as it is, for
+// there is no span that a child could point to, and one that is made is
+// sampled, as a workload without a gateway would have begun it.
 // room is where they are made; nil makes it.
-func identify(h http.Header, room *madeIDs) identity {
+func identify(h http.Header, tracer tracing.Tracer, room *madeIDs) identity {
 	id := identity{requestID: sentRequestID(h), traceparent: sentTraceparent(h)}
 	id.traceJoined = id.traceparent != ""
-	if id.requestID != "" && id.traceJoined {
-		return id
+	if id.requestID == "" || !id.traceJoined {
+		id.fill(tracer, room)
 	}
+	id.passedOn = id.traceparent
+	return id
+}
+
+// fill makes what the client did not send.
+func (id *identity) fill(tracer tracing.Tracer, room *madeIDs) {
 	if room == nil {
 		room = new(madeIDs)
 	}
@@ -50,6 +71,9 @@ func identify(h http.Header, room *madeIDs) identity {
 	trace[35] = '-'
 	randomHex(trace[36:52])
 	copy(trace[52:], "-01")
+	if tracer != nil && !id.traceJoined && !samples(tracer, trace) {
+		copy(trace[52:], "-00")
+	}
 	text := unsafe.String(unsafe.SliceData(made), len(made)) // nobody else has the room
 	if id.requestID == "" {
 		id.requestID = text[:requestIDSize]
@@ -57,7 +81,35 @@ func identify(h http.Header, room *madeIDs) identity {
 	if !id.traceJoined {
 		id.traceparent = text[requestIDSize:]
 	}
-	return id
+}
+
+func samples(tracer tracing.Tracer, traceparent []byte) bool {
+	var trace tracing.TraceID
+	_, _ = hex.Decode(trace[:], traceparent[3:35]) // it is hex
+	return tracer.Samples(trace)
+}
+
+// nameSpans gives a request of a trace that is kept the names of its spans. room
+// is where they are made; nil makes it.
+func (id *identity) nameSpans(room *spanNames) {
+	if !tracing.Sampled(id.traceparent) {
+		return
+	}
+	if room == nil {
+		room = new(spanNames)
+	}
+	made := room[:]
+	for _, name := range [...][]byte{made[:traceparentSize], made[traceparentSize:]} {
+		copy(name, id.traceparent)
+		copy(name, "00") // a later version is not known here
+		randomHex(name[36:52])
+	}
+	id.traced = true
+	if id.traceJoined {
+		id.parent = id.traceparent[36:52]
+	}
+	text := unsafe.String(unsafe.SliceData(made), len(made)) // nobody else has the room
+	id.traceparent, id.passedOn = text[:traceparentSize], text[traceparentSize:]
 }
 
 // sentRequestID is the client's, if it sent one that is safe to repeat.
@@ -70,7 +122,7 @@ func sentRequestID(h http.Header) string {
 
 // sentTraceparent is the client's, if it sent one that is valid.
 func sentTraceparent(h http.Header) string {
-	if sent := h["Traceparent"]; len(sent) == 1 && validTraceparent(sent[0]) {
+	if sent := h["Traceparent"]; len(sent) == 1 && tracing.Valid(sent[0]) {
 		return sent[0]
 	}
 	return ""
@@ -95,23 +147,6 @@ func plainID(id string) bool {
 
 // traceID is the trace's name within a valid traceparent.
 func traceID(traceparent string) string { return traceparent[3:35] }
-
-// validTraceparent reports version-traceid-parentid-flags, lower-case hex, no
-// part all zero. A later version than 00 may go on after the flags.
-func validTraceparent(s string) bool {
-	if len(s) < 55 || s[2] != '-' || s[35] != '-' || s[52] != '-' {
-		return false
-	}
-	version := s[:2]
-	if version == "ff" || (version == "00" && len(s) != 55) || (len(s) > 55 && s[55] != '-') {
-		return false
-	}
-	return lowerHex(version) && lowerHex(s[53:55]) && nonZeroHex(s[3:35]) && nonZeroHex(s[36:52])
-}
-
-func lowerHex(s string) bool { return strings.Trim(s, "0123456789abcdef") == "" }
-
-func nonZeroHex(s string) bool { return lowerHex(s) && strings.Trim(s, "0") != "" }
 
 // randomHex fills b, a multiple of 16 bytes long, and never with zeros alone.
 func randomHex(b []byte) {

@@ -6,17 +6,19 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+
+	"github.com/rouse-dev/rouse/tracing"
 )
 
 func TestRequestIDIsJoinedWhenHarmlessElseMade(t *testing.T) {
 	for _, id := range []string{"abc", "01J-x_y.z:1/2+3=", strings.Repeat("a", 128)} {
-		assert.Equal(t, id, identify(http.Header{"X-Request-Id": {id}}, nil).requestID)
+		assert.Equal(t, id, identify(http.Header{"X-Request-Id": {id}}, nil, nil).requestID)
 	}
 	for _, id := range []string{"", "a b", "a\"b", "<script>", "a\nb", "ä", strings.Repeat("a", 129)} {
-		assert.Regexp(t, "^[0-9a-f]{32}$", identify(http.Header{"X-Request-Id": {id}}, nil).requestID, "%q", id)
+		assert.Regexp(t, "^[0-9a-f]{32}$", identify(http.Header{"X-Request-Id": {id}}, nil, nil).requestID, "%q", id)
 	}
-	assert.Regexp(t, "^[0-9a-f]{32}$", identify(http.Header{"X-Request-Id": {"a", "b"}}, nil).requestID)
-	assert.NotEqual(t, identify(nil, nil).requestID, identify(nil, nil).requestID)
+	assert.Regexp(t, "^[0-9a-f]{32}$", identify(http.Header{"X-Request-Id": {"a", "b"}}, nil, nil).requestID)
+	assert.NotEqual(t, identify(nil, nil, nil).requestID, identify(nil, nil, nil).requestID)
 }
 
 func TestTraceparentIsJoinedWhenValidElseMade(t *testing.T) {
@@ -34,13 +36,13 @@ func TestTraceparentIsJoinedWhenValidElseMade(t *testing.T) {
 	} {
 		got, joined := traceOf(sent)
 		assert.False(t, joined, sent)
-		assert.True(t, validTraceparent(got), got)
+		assert.True(t, tracing.Valid(got), got)
 		assert.NotEqual(t, sent, got)
 	}
 }
 
 func traceOf(sent string) (traceparent string, joined bool) {
-	id := identify(http.Header{"Traceparent": {sent}}, nil)
+	id := identify(http.Header{"Traceparent": {sent}}, nil, nil)
 	return id.traceparent, id.traceJoined
 }
 
@@ -49,7 +51,7 @@ func FuzzTraceparent(f *testing.F) {
 	f.Add("00-")
 	f.Fuzz(func(t *testing.T, sent string) {
 		got, joined := traceOf(sent)
-		if !validTraceparent(got) || len(traceID(got)) != 32 || (joined && got != sent) {
+		if !tracing.Valid(got) || len(traceID(got)) != 32 || (joined && got != sent) {
 			t.Fatalf("%q gave %q, joined %v", sent, got, joined)
 		}
 	})
@@ -58,7 +60,7 @@ func FuzzTraceparent(f *testing.F) {
 func FuzzRequestID(f *testing.F) {
 	f.Add("abc")
 	f.Fuzz(func(t *testing.T, sent string) {
-		if id := identify(http.Header{"X-Request-Id": {sent}}, nil).requestID; !plainID(id) {
+		if id := identify(http.Header{"X-Request-Id": {sent}}, nil, nil).requestID; !plainID(id) {
 			t.Fatalf("%q gave %q", sent, id)
 		}
 	})

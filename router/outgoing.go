@@ -105,7 +105,7 @@ func (x *exchange) setHeaders(v *values) error {
 	}
 	trailers := takesTrailers(h)
 	v.forwarding(x.req, x.peer)
-	v[valueRequestID], v[valueTraceparent] = x.requestID, x.traceparent
+	v[valueRequestID], v[valueTraceparent] = x.requestID, x.passedOn
 
 	dropHopByHop(h)
 	dropForeign(h, x.peer.trusted)

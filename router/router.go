@@ -31,6 +31,7 @@ import (
 
 	"github.com/rouse-dev/rouse/activator"
 	"github.com/rouse-dev/rouse/router/waitpage"
+	"github.com/rouse-dev/rouse/tracing"
 	"github.com/rouse-dev/rouse/workload"
 )
 
@@ -55,6 +56,8 @@ type Config struct {
 	Theme *waitpage.Theme
 	// AccessLog has a line for each request. Run writes it.
 	AccessLog AccessLog
+	// Tracer takes the spans of requests; nil makes none.
+	Tracer tracing.Tracer
 	// Logger takes what the access log does not tell; nil discards.
 	Logger *slog.Logger
 	// Registerer takes the metrics; nil registers nowhere.
@@ -79,6 +82,7 @@ type Router struct {
 	meters                    *meters
 	nowhere                   *meter // of requests that no workload serves
 	access                    *accessLog
+	tracer                    tracing.Tracer // nil: no spans
 	logger                    *slog.Logger
 	running                   atomic.Int64 // requests and tunnels under way
 	leaving                   atomic.Bool  // the server stops: connections end with their next answer
@@ -111,6 +115,7 @@ func New(cfg Config, act *activator.Activator) (*Router, error) {
 		meters:       meters,
 		nowhere:      meters.of(""),
 		access:       newAccessLog(cfg.AccessLog),
+		tracer:       cfg.Tracer,
 		logger:       logger,
 	}
 	r.lobby = &lobby{activator: act, journal: cfg.Journal, leaving: r.leaving.Load, rooms: map[string]*room{}}

@@ -11,12 +11,16 @@ import (
 	"runtime"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/rouse-dev/rouse/activator"
 	"github.com/rouse-dev/rouse/router"
+	"github.com/rouse-dev/rouse/tracing"
+	"github.com/rouse-dev/rouse/tracing/otlp/otlptest"
 	"github.com/rouse-dev/rouse/workload"
 )
 
@@ -117,6 +121,34 @@ func TestWarmRequestAllocatesLittle(t *testing.T) {
 	}
 }
 
+// Tracing that is off costs no allocation, and a trace that is not kept none
+// either: neither one that begins here nor one that came so.
+func TestTracingAllocatesNothingForWhatIsNotKept(t *testing.T) {
+	measure := func(tracer tracing.Tracer, request string) float64 {
+		rig := newRig(t, rigConfig{router: router.Config{Tracer: tracer}}, wiki())
+		rig.ready("wiki", 1, cannedUpstream(t))
+		return allocationsOf(t, rig.addr, request)
+	}
+	none, all := exporter(t, otlptest.Start(t), 0), exporter(t, otlptest.Start(t), 1)
+	joined := func(flags string) string {
+		return strings.Replace(plainRequest, "\r\n\r\n", "\r\nTraceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-"+flags+"\r\n\r\n", 1)
+	}
+	off, offJoined := measure(nil, plainRequest), measure(nil, joined("00"))
+	left, leftJoined := measure(none, plainRequest), measure(all, joined("00"))
+	kept := measure(all, plainRequest)
+	t.Logf("allocations per request: %.2f without tracing, %.2f where the trace is not kept; %.2f and %.2f in a trace of the client's; %.2f with its spans",
+		off, left, offJoined, leftJoined, kept)
+	slack := 0.5 // for what happens besides
+	if raceDetector() {
+		slack = 3 // its sync.Pool drops a part of what is given back
+	}
+	assert.InDelta(t, off, left, slack)
+	assert.InDelta(t, offJoined, leftJoined, slack)
+	if *leanFlag && !raceDetector() {
+		assert.Less(t, off, slack)
+	}
+}
+
 func raceDetector() bool {
 	info, ok := debug.ReadBuildInfo()
 	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
@@ -125,7 +157,13 @@ func raceDetector() bool {
 // allocations gives those of this process per request to addr.
 func allocations(t *testing.T, addr string) float64 {
 	t.Helper()
+	return allocationsOf(t, addr, plainRequest)
+}
+
+func allocationsOf(t *testing.T, addr, request string) float64 {
+	t.Helper()
 	c := newPlainClient(t, addr)
+	c.request = []byte(request)
 	const warmUp, requests = 200, 2000
 	var before, after runtime.MemStats
 	for i := range warmUp + requests {
@@ -141,14 +179,19 @@ func allocations(t *testing.T, addr string) float64 {
 }
 
 func BenchmarkWarmRequest(b *testing.B) {
-	rig := newRig(b, rigConfig{}, wiki())
-	rig.ready("wiki", 1, cannedUpstream(b))
-	c := newPlainClient(b, rig.addr)
-	b.ReportAllocs()
-	for b.Loop() {
-		if err := c.roundTrip(); err != nil {
-			b.Fatal(err)
-		}
+	c := otlptest.Start(b)
+	for name, tracer := range map[string]tracing.Tracer{"untraced": nil, "not kept": exporter(b, c, 0), "kept": exporter(b, c, 1)} {
+		b.Run(name, func(b *testing.B) {
+			rig := newRig(b, rigConfig{router: router.Config{Tracer: tracer}}, wiki())
+			rig.ready("wiki", 1, cannedUpstream(b))
+			c := newPlainClient(b, rig.addr)
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := c.roundTrip(); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }
 

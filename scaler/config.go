@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/rouse-dev/rouse/tracing"
 )
 
 // Config has the numbers and names of one scaler.
@@ -36,6 +38,8 @@ type Config struct {
 	// named workload or runtime; nil takes any. A simulation gives the same
 	// ones again.
 	Rand func(name string) float64
+	// Tracer takes the spans of cold starts; nil makes none.
+	Tracer tracing.Tracer
 	// Logger is slog.Default when nil.
 	Logger *slog.Logger
 	// Registerer gets the metrics; nil leaves them unregistered.

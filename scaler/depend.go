@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/rouse-dev/rouse/tracing"
 	"github.com/rouse-dev/rouse/workload"
 )
 
@@ -35,6 +36,9 @@ func (s *Scaler) wakeAll(ctx context.Context, w workload.Workload, by workload.W
 func (s *Scaler) wakeOne(ctx context.Context, name string, by workload.Wake) error {
 	wake := newWake(name, workload.TriggerDependency)
 	wake.Traceparent = by.Traceparent
+	if t := s.cfg.Tracer; t != nil {
+		wake.Traceparent = tracing.ColdStart(t, &by).String()
+	}
 	for {
 		a := s.ask(ctx, wake)
 		switch {

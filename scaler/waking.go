@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rouse-dev/rouse/protocol"
+	"github.com/rouse-dev/rouse/tracing"
 	"github.com/rouse-dev/rouse/workload"
 )
 
@@ -264,6 +265,7 @@ func (l *life) announce(ctx context.Context, w *waking) {
 	l.waking = nil
 	l.record(workload.EventReady, workload.Reason{}, &record)
 	l.s.metrics.ready(&record)
+	tracing.RecordColdStart(l.s.cfg.Tracer, &record, record.ReadyAt, "")
 }
 
 // jobDone reports whether the wake of a job has come to its good end.
@@ -307,7 +309,17 @@ func (l *life) fail(ctx context.Context, w *waking, m protocol.Move) bool {
 	l.waking = nil
 	l.record(workload.EventFailed, w.reason, &record)
 	l.s.metrics.failed(&record, w.reason.Code)
+	l.traceFailed(w, record)
 	return true
+}
+
+// traceFailed tells of a cold start that came to nothing. A start that
+// returned with an error is the phase in which it failed.
+func (l *life) traceFailed(w *waking, record workload.Wake) {
+	if !w.started {
+		record.StartedAt = time.Time{}
+	}
+	tracing.RecordColdStart(l.s.cfg.Tracer, &record, time.Now(), w.reason.String())
 }
 
 // giveUp fails and stops what was started. Those who wait hear of it before

@@ -36,6 +36,7 @@ type Config struct {
 	Log         LogConfig
 	AccessLog   AccessLogConfig
 	Webhooks    []WebhookConfig
+	Tracing     TracingConfig
 	// Workloads are the entries of the file.
 	Workloads []catalog.Entry
 
@@ -179,6 +180,12 @@ type WebhookConfig struct {
 	place string // where it is in the file
 }
 
+// TracingConfig says where spans are sent; an empty endpoint means nowhere.
+type TracingConfig struct {
+	Endpoint string  // or otlp.FromEnvironment
+	Sample   float64 // of the traces that begin here
+}
+
 // defaultConfig is what holds where nobody said otherwise.
 func defaultConfig() Config {
 	return Config{
@@ -202,6 +209,7 @@ func defaultConfig() Config {
 		},
 		Log:       LogConfig{Level: levelInfo, Format: formatText},
 		AccessLog: AccessLogConfig{Format: accessJSON, Percent: 100},
+		Tracing:   TracingConfig{Sample: 1},
 		origins:   map[string]string{},
 	}
 }

@@ -74,6 +74,8 @@ func behaviourTable(c *Config) strict.Table {
 		{Name: "log.format", Doc: "Form of the log on stderr.", Value: strict.One(&c.Log.Format, strict.Enum(formatText, formatJSON))},
 		{Name: "access_log.format", Doc: "Form in which each request is logged; off logs none.", Value: strict.One(&c.AccessLog.Format, strict.Enum(accessOff, accessJSON, accessLogfmt, accessCLF))},
 		{Name: "access_log.percent", Doc: "How many of a hundred ordinary requests are logged: of those to a workload that was awake with a status below 400. All others are.", Value: strict.One(&c.AccessLog.Percent, strict.Int(1, 100))},
+		{Name: "tracing.endpoint", Doc: "URL of a collector that takes OpenTelemetry traces by OTLP over HTTP; env takes that of OTEL_EXPORTER_OTLP_ENDPOINT, empty sends none.", Value: strict.One(&c.Tracing.Endpoint, strict.Text(optional(collectorURL)))},
+		{Name: "tracing.sample", Doc: "Part of the traces that begin here which is kept, from 0 to 1; those that began elsewhere are kept if they are there.", Value: strict.One(&c.Tracing.Sample, strict.Part())},
 	}
 }
 

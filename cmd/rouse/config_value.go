@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/rouse-dev/rouse/internal/strict"
+	"github.com/rouse-dev/rouse/tracing/otlp"
 )
 
 // listenAddress accepts host:port with a numeric port; 0 takes a free one.
@@ -62,6 +63,22 @@ func dockerHost(s string) error {
 	u, err := url.Parse(s)
 	if err != nil || !slices.Contains([]string{"unix", "tcp", "http", "https"}, u.Scheme) || u.Host+u.Path == "" {
 		return &strict.Wrong{Message: fmt.Sprintf("%q is not the address of a Docker engine", s), Fix: "write unix:///var/run/docker.sock or tcp://host:2376"}
+	}
+	return nil
+}
+
+// collectorURL accepts what spans can be sent to. Credentials do not belong in
+// it: they are in OTEL_EXPORTER_OTLP_HEADERS.
+func collectorURL(s string) error {
+	if s == otlp.FromEnvironment {
+		return nil
+	}
+	u, err := url.Parse(s)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return &strict.Wrong{Message: "it is not the URL of a collector", Fix: "write http://host:4318, https://, or env for OTEL_EXPORTER_OTLP_ENDPOINT"}
+	}
+	if u.User != nil || u.RawQuery != "" {
+		return &strict.Wrong{Message: "it has a password or a query, which are not sent", Fix: "put what the collector wants to know in OTEL_EXPORTER_OTLP_HEADERS"}
 	}
 	return nil
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/rouse-dev/rouse/api"
 	"github.com/rouse-dev/rouse/events"
 	"github.com/rouse-dev/rouse/events/natsd"
+	"github.com/rouse-dev/rouse/tracing/otlp"
 	"github.com/rouse-dev/rouse/workload"
 )
 
@@ -36,15 +37,16 @@ const forgetAfter = 7 * 24 * time.Hour
 // A core is what the gateway and the scaler of one process share: the
 // connection to NATS and what is learned over it.
 type core struct {
-	cfg     Config
-	log     *slog.Logger
-	reg     *prometheus.Registry
-	metrics *api.Metrics
-	name    string // of this process, in asks, leases and reports
-	bus     *events.Bus
-	dir     *directory
-	history *api.History
-	board   *workload.Board // what other processes' gateways say
+	cfg      Config
+	log      *slog.Logger
+	reg      *prometheus.Registry
+	metrics  *api.Metrics
+	exporter *otlp.Exporter // of spans; nil: there is none
+	name     string         // of this process, in asks, leases and reports
+	bus      *events.Bus
+	dir      *directory
+	history  *api.History
+	board    *workload.Board // what other processes' gateways say
 
 	reconnected atomic.Pointer[func()] // what is done then; nil: nothing
 

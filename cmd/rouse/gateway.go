@@ -15,6 +15,7 @@ import (
 	"github.com/rouse-dev/rouse/api"
 	"github.com/rouse-dev/rouse/router"
 	"github.com/rouse-dev/rouse/router/waitpage"
+	"github.com/rouse-dev/rouse/tracing"
 	"github.com/rouse-dev/rouse/workload"
 )
 
@@ -65,7 +66,7 @@ func newGateway(c *core, l *listeners) (*gateway, error) {
 	r, err := router.New(router.Config{
 		TrustedProxies: c.cfg.TrustedProxies, NoWake: noWake(c.cfg.NoWake), WakesPerClient: limits.WakesPerClient,
 		BodyTimeout: limits.BodyTimeout, WriteTimeout: limits.WriteTimeout, AccessLog: accessLog(c.cfg.AccessLog),
-		Journal: c.history, Theme: theme(c.cfg.WaitingPage, c.log), Logger: c.log, Registerer: c.reg,
+		Tracer: c.tracer(), Journal: c.history, Theme: theme(c.cfg.WaitingPage, c.log), Logger: c.log, Registerer: c.reg,
 	}, g.act)
 	if err != nil {
 		return nil, err
@@ -129,6 +130,7 @@ func (g *gateway) Wake(ctx context.Context, w workload.Wake) error { return g.wa
 // released adds what only a gateway knows to the history of a cold start.
 func (g *gateway) released(w workload.Wake) {
 	g.phases.observe(&w)
+	tracing.RecordOpening(g.tracer(), &w)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	e := workload.Event{

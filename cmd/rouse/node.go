@@ -63,7 +63,7 @@ func newNode(ctx context.Context, c *core) (*node, error) {
 	runtimes["process"] = p
 	n.scaler = scaler.New(scaler.Config{
 		Node: c.cfg.Node, StartsInParallel: c.cfg.Limits.StartsInParallel,
-		LostGateway: c.cfg.Limits.LostGatewayAfter, Logger: c.log, Registerer: c.reg,
+		LostGateway: c.cfg.Limits.LostGatewayAfter, Tracer: c.tracer(), Logger: c.log, Registerer: c.reg,
 	}, scaler.Deps{
 		Runtimes: runtimes, Prober: probe.New(), Store: store{c.bus}, Drainer: c.bus, Recorder: c.bus,
 		Board: n.board, Connected: c.bus.HearsGateways,

@@ -97,9 +97,11 @@ func runUp(ctx context.Context, r role) (err error) {
 		return err
 	}
 	c.log.Info("rouse is up", "version", programBuild().Version, "listen", l.traffic.Addr().String(), "admin", l.admin.Addr().String())
-	return beneath(ctx, s.server.Run, func(ctx context.Context) error {
-		defer c.bus.Close() // before the server ends
-		return beneath(ctx, all(c.follow, n.run, n.watchConfig(r.load), admin), after(n.known, g.run))
+	return c.traced(ctx, func(ctx context.Context) error {
+		return beneath(ctx, s.server.Run, func(ctx context.Context) error {
+			defer c.bus.Close() // before the server ends
+			return beneath(ctx, all(c.follow, n.run, n.watchConfig(r.load), admin), after(n.known, g.run))
+		})
 	})
 }
 
@@ -122,7 +124,9 @@ func runGateway(ctx context.Context, r role) error {
 		return err
 	}
 	c.log.Info("gateway is up", "version", programBuild().Version, "listen", l.traffic.Addr().String(), "admin", l.admin.Addr().String())
-	return beneath(ctx, all(c.follow, noReload(c), admin), after(c.known, g.run))
+	return c.traced(ctx, func(ctx context.Context) error {
+		return beneath(ctx, all(c.follow, noReload(c), admin), after(c.known, g.run))
+	})
 }
 
 func runScaler(ctx context.Context, r role) (err error) {
@@ -145,7 +149,7 @@ func runScaler(ctx context.Context, r role) (err error) {
 		return err
 	}
 	c.log.Info("scaler is up", "version", programBuild().Version, "node", r.cfg.Node, "admin", l.admin.Addr().String())
-	return together(ctx, c.follow, n.run, n.watchConfig(r.load), admin)
+	return c.traced(ctx, all(c.follow, n.run, n.watchConfig(r.load), admin))
 }
 
 // runNATS is the server alone, with a listener for the others. It has an
@@ -154,7 +158,7 @@ func runNATS(ctx context.Context, r role) error {
 	if r.cfg.NATS.Listen == "" {
 		r.cfg.NATS.Listen = "127.0.0.1:4222"
 	}
-	r.cfg.NATS.URL = ""
+	r.cfg.NATS.URL, r.cfg.Tracing = "", TracingConfig{} // it has no spans
 	s, err := open(ctx, r, "rouse", false)
 	if err != nil {
 		return err

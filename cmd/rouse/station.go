@@ -120,6 +120,10 @@ func open(ctx context.Context, r role, name string, traffic bool) (*station, err
 		return nil, err
 	}
 	s := &station{core: newCore(r.cfg, os.Stderr), listeners: l}
+	if err = s.core.openTracing(ctx); err != nil {
+		s.close()
+		return nil, err
+	}
 	if s.server, err = startNATS(ctx, s.core, r.moveStoreAside); err == nil && s.server.Server != nil {
 		err = s.core.monitorServer(s.server.Server)
 	}

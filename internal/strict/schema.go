@@ -88,6 +88,10 @@ func (v Value) JSON() any {
 		if n, err := strconv.Atoi(texts[0]); err == nil {
 			return n
 		}
+	case "number":
+		if f, err := strconv.ParseFloat(texts[0], 64); err == nil {
+			return f
+		}
 	}
 	return texts[0]
 }

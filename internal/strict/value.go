@@ -154,6 +154,21 @@ func Int(low, high int) Codec[int] {
 	}
 }
 
+// Part reads a number from 0 to 1.
+func Part() Codec[float64] {
+	return Codec[float64]{
+		Parse: func(s string) (float64, error) {
+			f, err := strconv.ParseFloat(s, 64)
+			if err != nil || !(f >= 0 && f <= 1) { // nor no number
+				return 0, &Wrong{fmt.Sprintf("%q is not a number from 0 to 1", s), "write 0.1 for a tenth"}
+			}
+			return f, nil
+		},
+		Format: func(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) },
+		Schema: map[string]any{"type": "number", "minimum": 0, "maximum": 1},
+	}
+}
+
 // Bool reads true or false.
 func Bool() Codec[bool] {
 	return Codec[bool]{
