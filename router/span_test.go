@@ -282,3 +282,37 @@ func TestARequestThatBecomesATunnelIsTracedToItsEnd(t *testing.T) {
 	assert.GreaterOrEqual(t, call.End.Sub(call.Start), 50*time.Millisecond)
 	assert.False(t, call.Failed)
 }
+
+func TestARequestWhoseAnswerBreaksOffHasFailed(t *testing.T) {
+	rig, c := tracedRig(t, 1)
+	rig.ready("wiki", 1, upstream(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Length", "100")
+		_, _ = io.WriteString(w, "ten bytes.")
+		_ = http.NewResponseController(w).Flush()
+		panic(http.ErrAbortHandler)
+	}))
+	res := rig.get("wiki.test", "/")
+	_, err := io.ReadAll(res.Body)
+	require.Error(t, err)
+	_ = res.Body.Close()
+	spans := awaitRequests(c, 1)
+	request := requests(spans)[0]
+	assert.True(t, request.Failed)
+	assert.Equal(t, int64(http.StatusOK), request.Attributes["http.response.status_code"])
+	assert.True(t, below(t, spans, request, "client").Failed)
+}
+
+func TestARequestOverHTTP2IsTraced(t *testing.T) {
+	rig, c := tracedRig(t, 1)
+	rig.ready("wiki", 1, upstream(t, tellTrace))
+	transport := h2c()
+	defer transport.CloseIdleConnections()
+	res, err := transport.RoundTrip(rig.request(t.Context(), http.MethodGet, "wiki.test", "/", nil, "Traceparent", "00-"+clientTrace+"-"+clientSpan+"-01"))
+	require.NoError(t, err)
+	seen := body(t, res)
+	spans := awaitRequests(c, 1)
+	request := requests(spans)[0]
+	assert.Equal(t, "2", request.Attributes["network.protocol.version"])
+	assert.Equal(t, clientSpan, request.Parent)
+	assert.Contains(t, seen, below(t, spans, request, "client").ID)
+}
