@@ -104,6 +104,7 @@ func (s *server) guardedRoutes() []route {
 		{http.MethodGet, "/api/v1/days", s.days},
 		{http.MethodGet, "/api/v1/added", s.added},
 		{http.MethodGet, "/api/v1/findings", s.findings},
+		{http.MethodGet, "/api/v1/nats", s.nats},
 		{http.MethodGet, "/api/v1/live", s.live},
 		{http.MethodGet, "/api/v1/wakes", s.wakes},
 		{http.MethodGet, "/api/v1/wakes/{id}", s.wakeByID},

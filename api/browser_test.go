@@ -52,6 +52,15 @@ func home(t *testing.T) (*stage, *prometheus.Registry) {
 	h := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "rouse_added_latency_seconds", Buckets: []float64{
 		25e-6, 50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3, 50e-3, 100e-3, 250e-3, 500e-3, 1, 2.5, 5, 10, 30, 60}}, []string{"workload", "path"})
 	require.NoError(t, reg.Register(h))
+	gauge := func(name string, value float64, labels prometheus.Labels) {
+		require.NoError(t, reg.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, ConstLabels: labels}, func() float64 { return value })))
+	}
+	for i, stream := range []string{"KV_ROUSE_STATE", "ROUSE_EVENTS", "ROUSE_WAKES"} {
+		gauge("jetstream_stream_total_messages", float64(10*i), prometheus.Labels{"stream_name": stream, "stream_leader": "home"})
+		gauge("jetstream_stream_total_bytes", float64(123_456*i), prometheus.Labels{"stream_name": stream, "stream_leader": "home"})
+	}
+	gauge("rouse_nats_connected", 1, nil)
+	gauge("jetstream_consumer_num_waiting", 1, prometheus.Labels{"stream_name": "ROUSE_WAKES", "consumer_name": "scaler-local"})
 	for i := range 1000 {
 		h.WithLabelValues("wiki", "warm").Observe(20e-6 + float64(i*i)*3e-10)
 	}
@@ -70,6 +79,7 @@ func TestDashboardCanBeReadByEverybody(t *testing.T) {
 	tab.Screen("light", 1280, 900)
 	tab.Visit(base + "/")
 	tab.Until(drawn)
+	tab.Until(`document.querySelectorAll("#nats-tables tbody tr").length === 4`)
 	tab.Until(`!!document.querySelector("#histogram svg") && document.querySelector(".strip").title !== ""`)
 	complaints, requests := tab.Heard()
 	assert.Empty(t, complaints)

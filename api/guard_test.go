@@ -14,7 +14,7 @@ import (
 
 func TestTokenIsAskedForEverywhereButForHealth(t *testing.T) {
 	cfg := api.Config{Token: "s3cret"}
-	for _, path := range []string{"/metrics", "/api/v1/days", "/api/v1/added", "/api/v1/findings", "/api/v1/live", "/api/v1/workloads", "/api/v1/workloads/wiki", "/api/v1/workloads/wiki/logs", "/api/v1/wakes", "/api/v1/wakes/x", "/api/v1/events", "/api/v1/config", "/nowhere"} {
+	for _, path := range []string{"/metrics", "/api/v1/days", "/api/v1/added", "/api/v1/findings", "/api/v1/nats", "/api/v1/live", "/api/v1/workloads", "/api/v1/workloads/wiki", "/api/v1/workloads/wiki/logs", "/api/v1/wakes", "/api/v1/wakes/x", "/api/v1/events", "/api/v1/config", "/nowhere"} {
 		w := serve(cfg, newFake(), httptest.NewRequest(http.MethodGet, path, nil))
 		assert.Equal(t, http.StatusUnauthorized, problem(t, w).Status, path)
 		assert.Equal(t, `Bearer realm="rouse"`, w.Header().Get("WWW-Authenticate"))

@@ -385,6 +385,29 @@ function colored(path) {
   return key;
 }
 
+// --- NATS
+
+function size(bytes) {
+  if (!(bytes >= 1024)) return bytes + " B";
+  const i = Math.min(4, Math.floor(Math.log2(bytes) / 10));
+  return (bytes / 1024 ** i).toPrecision(3) + " " + ["", "KiB", "MiB", "GiB", "TiB"][i];
+}
+
+function grid(caption, head, lines) {
+  return make("table", {}, make("caption", {}, caption),
+    make("thead", {}, make("tr", {}, ...head.map((h, i) => make("th", i ? {scope: "col", class: "number"} : {scope: "col"}, h)))),
+    make("tbody", {}, ...lines.map(line => make("tr", {}, ...line.map((v, i) => i ? make("td", {class: "number"}, v) : make("th", {scope: "row"}, v))))));
+}
+
+function paintNATS(n) {
+  set(by("nats-text"), [n.connected ? "Connected" : "Not connected", size(n.store_bytes) + " stored" + (n.free_bytes ? ", " + size(n.free_bytes) + " free on its disk" : ""),
+    several(n.reconnects, "reconnect"), several(n.dropped, "message") + " dropped here", several(n.slow_consumers, "slow client") + " cut off"].join("; ") + ".");
+  if (!n.streams.length) { by("nats-tables").replaceChildren(make("p", {class: "soft"}, "This process has no numbers of the streams: a scaler has, or the server.")); return; }
+  by("nats-tables").replaceChildren(
+    grid("Streams", ["Stream", "Messages", "Size", "Last message", "Leader"], n.streams.map(s => [s.name + (s.silent ? " (does not answer)" : ""), String(s.messages), size(s.bytes), s.messages ? brief(s.last_age_seconds) + " ago" : "-", s.leader || "-"])),
+    grid("Consumers", ["Consumer", "Waiting to be taken", "In work", "Taken again", "Asks for more"], n.consumers.map(c => [c.stream + ", " + c.name, String(c.pending), String(c.ack_pending), String(c.redelivered), String(c.waiting)])));
+}
+
 // --- events
 
 function paintEvents() {
@@ -444,15 +467,16 @@ function fromAddress() {
 // --- what is asked for now and then
 
 async function refresh() {
-  const [day, added, found] = await Promise.allSettled([get("/api/v1/days"), get("/api/v1/added"), get("/api/v1/findings")]);
+  const [day, added, found, nats] = await Promise.allSettled([get("/api/v1/days"), get("/api/v1/added"), get("/api/v1/findings"), get("/api/v1/nats")]);
   if (day.value) { days = day.value; dirty.all = true; }
   if (added.value) paintAdded(added.value);
+  if (nats.value) paintNATS(nats.value);
   if (found.value) { findings = found.value.findings; dirty.problems = true; }
   schedule();
 }
 
 setInterval(() => { if (!document.hidden && workloads.size) for (const w of workloads.values()) if (w.sleeps_at && rows.has(w.name)) set(rows.get(w.name).children[3], sleepsIn(w)); }, 1000);
-setInterval(() => { if (!document.hidden && !by("all").hidden) get("/api/v1/added").then(paintAdded, () => {}); }, 5000);
+setInterval(() => { if (!document.hidden && !by("all").hidden) { get("/api/v1/added").then(paintAdded, () => {}); get("/api/v1/nats").then(paintNATS, () => {}); } }, 5000);
 setInterval(() => { if (!document.hidden && !by("all").hidden) refresh(); }, 60000);
 
 by("legend").append(...steps.flatMap(s => [make("span", {class: "key " + (s === "ready" ? "open" : s)}), s]));
