@@ -31,7 +31,7 @@ func StartCluster(t testing.TB, size int) *Cluster {
 	for i, port := range ports {
 		c.options = append(c.options, &server.Options{
 			ServerName: fmt.Sprint("s", i), Host: "127.0.0.1", Port: server.RANDOM_PORT,
-			NoLog: true, NoSigs: true, JetStream: true, StoreDir: t.TempDir(),
+			NoLog: true, NoSigs: true, JetStream: true, StoreDir: storeDir(t),
 			Cluster: server.ClusterOpts{Name: "test", Host: "127.0.0.1", Port: port},
 			Routes:  server.RoutesFromStr(strings.Join(routes, ",")),
 		})

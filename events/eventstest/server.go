@@ -48,7 +48,7 @@ func StartSynced(t testing.TB) *Server {
 
 func begin(t testing.TB, opts natsd.Options) *Server {
 	t.Helper()
-	opts.StoreDir, opts.Listen = t.TempDir(), "127.0.0.1:0"
+	opts.StoreDir, opts.Listen = storeDir(t), "127.0.0.1:0"
 	s := &Server{t: t, opts: opts}
 	s.Resume()
 	s.opts.Listen = s.inner.Addr().String() // a restart keeps the port
