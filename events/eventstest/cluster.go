@@ -27,11 +27,15 @@ func StartCluster(t testing.TB, size int) *Cluster {
 		routes = append(routes, fmt.Sprintf("nats://127.0.0.1:%d", port))
 	}
 	c := &Cluster{}
-	t.Cleanup(c.stop)
+	var dirs []string
+	for range size {
+		dirs = append(dirs, storeDir(t))
+	}
+	t.Cleanup(c.stop) // before their directories go
 	for i, port := range ports {
 		c.options = append(c.options, &server.Options{
 			ServerName: fmt.Sprint("s", i), Host: "127.0.0.1", Port: server.RANDOM_PORT,
-			NoLog: true, NoSigs: true, JetStream: true, StoreDir: storeDir(t),
+			NoLog: true, NoSigs: true, JetStream: true, StoreDir: dirs[i],
 			Cluster: server.ClusterOpts{Name: "test", Host: "127.0.0.1", Port: port},
 			Routes:  server.RoutesFromStr(strings.Join(routes, ",")),
 		})
