@@ -36,7 +36,7 @@ func home(t *testing.T) (*stage, *prometheus.Registry) {
 				ReadyAt: began.Add(time.Duration(400+300*i) * time.Millisecond), OpenedAt: began.Add(time.Duration(401+300*i) * time.Millisecond)}
 			wake.ReleasedAt = wake.OpenedAt.Add(4 * time.Millisecond)
 			s.Add(workload.Event{Workload: name, Kind: workload.EventReady, At: wake.ReadyAt, Wake: &wake})
-			s.Add(workload.Event{Workload: name, Kind: workload.EventSlept, At: began.Add(time.Duration(1+i%3) * time.Hour), Reason: workload.Reason{Code: workload.ReasonIdle}})
+			s.Add(workload.Event{Workload: name, Kind: workload.EventSlept, At: began.Add(time.Duration(1+i%3) * time.Hour), Reason: workload.Reason{Code: workload.ReasonIdle}, FreedBytes: int64(200+100*i) << 20})
 		}
 		list = append(list, w)
 	}
