@@ -291,10 +291,12 @@ func TestARequestWhoseAnswerBreaksOffHasFailed(t *testing.T) {
 		_ = http.NewResponseController(w).Flush()
 		panic(http.ErrAbortHandler)
 	}))
-	res := rig.get("wiki.test", "/")
-	_, err := io.ReadAll(res.Body)
+	res, err := client.Do(rig.request(t.Context(), http.MethodGet, "wiki.test", "/", nil))
+	if err == nil { // net/http may end the connection before it has sent the head
+		_, err = io.ReadAll(res.Body)
+		_ = res.Body.Close()
+	}
 	require.Error(t, err)
-	_ = res.Body.Close()
 	spans := awaitRequests(c, 1)
 	request := requests(spans)[0]
 	assert.True(t, request.Failed)
