@@ -31,11 +31,24 @@ func TestAlertsFireForWhatTheyAreAbout(t *testing.T) {
 	promtool(t, "test", "rules", "rules_test.yml")
 }
 
+// A ruleTest is what rules_test.yml says of an alert: expressions that give the
+// alerts that fire, and alerts that do not.
+type ruleTest struct {
+	Name    string
+	Results []struct {
+		Samples []struct{ Labels string } `yaml:"exp_samples"`
+	} `yaml:"promql_expr_test"`
+	Quiet []struct {
+		Alert string `yaml:"alertname"`
+		Fires []any  `yaml:"exp_alerts"`
+	} `yaml:"alert_rule_test"`
+}
+
 func TestEachAlertIsTestedAndHasAParagraph(t *testing.T) {
-	read := func(file string) string {
+	read := func(file string) []byte {
 		text, err := os.ReadFile(file)
 		require.NoError(t, err)
-		return string(text)
+		return text
 	}
 	var rules struct {
 		Groups []struct {
@@ -45,10 +58,10 @@ func TestEachAlertIsTestedAndHasAParagraph(t *testing.T) {
 			}
 		}
 	}
-	require.NoError(t, yaml.Unmarshal([]byte(read("../deploy/prometheus/rules.yml")), &rules))
-	tests, document := read("../deploy/prometheus/rules_test.yml"), read("../docs/alerts.md")
+	require.NoError(t, yaml.Unmarshal(read("../deploy/prometheus/rules.yml"), &rules))
+	fires, quiet := casesOfAlerts(t, read("../deploy/prometheus/rules_test.yml"))
 	var headings []string
-	for _, m := range regexp.MustCompile(`(?m)^## (\w+)\n\n(.{40,})`).FindAllStringSubmatch(document, -1) {
+	for _, m := range regexp.MustCompile(`(?m)^## (\w+)\n\n(.{40,})`).FindAllStringSubmatch(string(read("../docs/alerts.md")), -1) {
 		headings = append(headings, m[1])
 	}
 	var alerts []string
@@ -58,9 +71,34 @@ func TestEachAlertIsTestedAndHasAParagraph(t *testing.T) {
 				continue
 			}
 			alerts = append(alerts, rule.Alert)
-			assert.Contains(t, tests, `alertname="`+rule.Alert+`"`, "a case in which it fires")
+			assert.True(t, fires[rule.Alert], "%s has a case in which it fires", rule.Alert)
+			assert.True(t, quiet[rule.Alert], "%s has a case in which it stays quiet", rule.Alert)
 			assert.True(t, strings.HasSuffix(rule.Annotations["runbook_url"], "/docs/alerts.md#"+strings.ToLower(rule.Alert)), rule.Alert)
 		}
 	}
 	assert.Equal(t, alerts, headings, "docs/alerts.md says what to do, alert by alert")
+}
+
+// casesOfAlerts gives the alerts that a case says fire, and those that one says
+// stay quiet.
+func casesOfAlerts(t *testing.T, text []byte) (fires, quiet map[string]bool) {
+	t.Helper()
+	var file struct{ Tests []ruleTest }
+	require.NoError(t, yaml.Unmarshal(text, &file))
+	fires, quiet = map[string]bool{}, map[string]bool{}
+	named := regexp.MustCompile(`alertname="(\w+)"`)
+	for _, test := range file.Tests {
+		for _, result := range test.Results {
+			for _, sample := range result.Samples {
+				if m := named.FindStringSubmatch(sample.Labels); m != nil {
+					fires[m[1]] = true
+				}
+			}
+		}
+		for _, q := range test.Quiet {
+			assert.Empty(t, q.Fires, "%s: what fires is said by promql_expr_test", test.Name)
+			quiet[q.Alert] = true
+		}
+	}
+	return fires, quiet
 }
