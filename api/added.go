@@ -59,6 +59,11 @@ func (s *server) added(w http.ResponseWriter, r *http.Request) error {
 		return fmt.Errorf("gather metrics: %w", err)
 	}
 	name := r.URL.Query().Get("workload")
+	if name != "" {
+		if _, err := s.backend.Workload(r.Context(), name); err != nil {
+			return s.about(r.Context(), name, err)
+		}
+	}
 	var sum Added
 	for _, f := range families {
 		if f.GetName() != addedMetric {

@@ -3,6 +3,7 @@ package api_test
 import (
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -35,6 +36,15 @@ func TestAddedSumsUpWhatTheRouterCounted(t *testing.T) {
 	assert.Equal(t, []uint64{0, 1, 0}, all.Cold.Counts)
 	assert.Equal(t, []uint64{2, 1, 0}, ask("/api/v1/added?workload=wiki").Warm.Counts)
 	assert.Equal(t, api.Histogram{Bounds: []float64{}, Counts: []uint64{}}, ask("/api/v1/added?workload=wiki").Cold, "lists, not null")
+}
+
+func TestNamesThatAreNoneAreRefused(t *testing.T) {
+	assert.Equal(t, http.StatusNotFound, get(newFake(), "/api/v1/added?workload=none").Code)
+	p := problem(t, get(newFake(), "/api/v1/events?workload=%C3%BC"))
+	assert.Equal(t, http.StatusBadRequest, p.Status)
+	assert.Contains(t, p.Detail, `"ü" has 'ü' at byte 1`)
+	long := problem(t, get(newFake(), "/api/v1/workloads/"+strings.Repeat("a", 7000)))
+	assert.Less(t, len(long.Detail), 200, "it is not echoed whole")
 }
 
 func TestFindingsAreAList(t *testing.T) {

@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"strconv"
 	"time"
+
+	"github.com/rouse-dev/rouse/workload"
 )
 
 const (
@@ -50,6 +52,11 @@ func queryOf(r *http.Request) (EventQuery, error) {
 	if text := r.URL.Query().Get("follow"); text != "" {
 		if follow, err = strconv.ParseBool(text); err != nil {
 			return EventQuery{}, badRequest("follow=%q is neither true nor false", text)
+		}
+	}
+	if name := r.URL.Query().Get("workload"); name != "" {
+		if err := workload.ValidName(name); err != nil {
+			return EventQuery{}, badRequest("workload: %v", err)
 		}
 	}
 	return EventQuery{

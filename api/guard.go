@@ -8,6 +8,8 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
+	"slices"
 	"strings"
 )
 
@@ -27,7 +29,7 @@ func (s *server) headers(next http.Handler) http.Handler {
 		h.Set("X-Frame-Options", "DENY")
 		h.Set("X-Request-ID", requestID(r))
 		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
-		if tokenInURL(r) {
+		if s.tokenInURL(r) {
 			s.fail(w, r, badRequest("a token does not belong into the URL, where logs and histories keep it: send Authorization: Bearer, and replace that token"))
 			return
 		}
@@ -102,27 +104,44 @@ func (s *server) local(r *http.Request) error {
 	return nil
 }
 
+// tokenNames are parameters that people put a token in, in lower case.
+var tokenNames = []string{"token", "access_token", "auth_token", "authorization", "bearer", "api_key"}
+
 // tokenInURL reports a token where every log, history and Referer would have
-// it, by one of the names that people give it.
-func tokenInURL(r *http.Request) bool {
-	q := r.URL.Query()
-	for _, name := range []string{"token", "access_token", "auth_token", "authorization", "bearer", "api_key"} {
-		if q.Has(name) {
+// it: under one of the names that people give it, or the token itself under
+// any.
+func (s *server) tokenInURL(r *http.Request) bool {
+	for part := range strings.FieldsFuncSeq(r.URL.RawQuery, func(c rune) bool { return c == '&' || c == ';' }) {
+		name, value, _ := strings.Cut(part, "=")
+		if slices.Contains(tokenNames, strings.ToLower(unescaped(name))) || s.isToken(unescaped(value)) || s.isToken(unescaped(name)) {
 			return true
 		}
 	}
 	return r.URL.User != nil
 }
 
-// trusted reports that no token is needed or that the right one is shown. The
-// comparison takes the same time whatever the token's length and content.
+// unescaped is a part of a query as it was meant, or as it is.
+func unescaped(part string) string {
+	if text, err := url.QueryUnescape(part); err == nil {
+		return text
+	}
+	return part
+}
+
+// isToken compares in the same time whatever the length and the content; there
+// is none to be compared with where none is asked for.
+func (s *server) isToken(shown string) bool {
+	a, b := sha256.Sum256([]byte(shown)), sha256.Sum256([]byte(s.cfg.Token))
+	return s.cfg.Token != "" && subtle.ConstantTimeCompare(a[:], b[:]) == 1
+}
+
+// trusted reports that no token is needed or that the right one is shown.
 func (s *server) trusted(r *http.Request) bool {
 	if s.cfg.Token == "" {
 		return true
 	}
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	shown, right := sha256.Sum256([]byte(strings.TrimSpace(token))), sha256.Sum256([]byte(s.cfg.Token))
-	return subtle.ConstantTimeCompare(shown[:], right[:]) == 1 && strings.EqualFold(scheme, "Bearer")
+	return s.isToken(strings.TrimSpace(token)) && strings.EqualFold(scheme, "Bearer")
 }
 
 // localHost reports a Host that no foreign name server can have pointed here:

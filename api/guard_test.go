@@ -51,7 +51,7 @@ func TestOnlyTheRightBearerTokenIsLetIn(t *testing.T) {
 }
 
 func TestTokenInTheURLIsRefusedEverywhere(t *testing.T) {
-	for _, path := range []string{"/?token=s3cret", "/api/v1/workloads?access_token=s3cret", "/healthz?token=", "/nowhere?bearer=x"} {
+	for _, path := range []string{"/?token=s3cret", "/api/v1/workloads?access_token=s3cret", "/healthz?token=", "/nowhere?bearer=x", "/?ToKeN=1", "/?a;token=x", "/?%74oken=x"} {
 		for _, token := range []string{"", "s3cret"} {
 			r := httptest.NewRequest(http.MethodGet, path, nil)
 			r.Header.Set("Authorization", "Bearer s3cret") // even beside the right one
@@ -60,6 +60,14 @@ func TestTokenInTheURLIsRefusedEverywhere(t *testing.T) {
 			assert.Contains(t, p.Detail, "Authorization: Bearer")
 			assert.NotContains(t, p.Detail, "s3cret")
 		}
+	}
+}
+
+func TestTheTokenItselfIsRefusedInTheURLUnderAnyName(t *testing.T) {
+	for query, want := range map[string]int{"?t=s3cret": 400, "?s3cret": 400, "?a=1;t=%733cret": 400, "?workload=wiki": 200} {
+		r := httptest.NewRequest(http.MethodGet, "/api/v1/wakes"+query, nil)
+		r.Header.Set("Authorization", "Bearer s3cret")
+		assert.Equal(t, want, serve(api.Config{Token: "s3cret"}, newFake(), r).Code, query)
 	}
 }
 

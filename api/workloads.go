@@ -144,8 +144,8 @@ func (s *server) sleep(w http.ResponseWriter, r *http.Request) error {
 func (s *server) keep(w http.ResponseWriter, r *http.Request) error {
 	text := r.URL.Query().Get("for")
 	span, err := time.ParseDuration(text)
-	if err != nil || span < 0 || span > workload.MaxKeep {
-		return badRequest("for=%q is not a duration such as 1h, from 0 to %s", text, workload.MaxKeep)
+	if err != nil || span < 0 || span > 0 && span < time.Second || span > workload.MaxKeep {
+		return badRequest("for=%q is not a duration such as 1h, from 1s to %s, or 0 to end it", text, workload.MaxKeep)
 	}
 	return s.named(r, func(name string) error {
 		s.begin(w, r, "keep asked for", name)

@@ -215,10 +215,10 @@ func TestAWorkloadIsKeptAwake(t *testing.T) {
 	assert.Equal(t, "2026-05-01T13:00:00Z", decode[map[string]any](t, w.Body)["kept_until"])
 	require.Equal(t, http.StatusOK, post(f, "/api/v1/workloads/wiki/keep?for=0").Code)
 	assert.Equal(t, []time.Duration{time.Hour, 0}, f.kept)
-	for _, bad := range []string{"", "?for=", "?for=soon", "?for=-1s", "?for=24h1s"} {
+	for _, bad := range []string{"", "?for=", "?for=soon", "?for=-1s", "?for=24h1s", "?for=1ns"} {
 		p := problem(t, post(f, "/api/v1/workloads/wiki/keep"+bad))
 		assert.Equal(t, http.StatusBadRequest, p.Status)
-		assert.Contains(t, p.Detail, "from 0 to 24h")
+		assert.Contains(t, p.Detail, "from 1s to 24h")
 	}
 	assert.Equal(t, http.StatusNotFound, post(f, "/api/v1/workloads/none/keep?for=1h").Code)
 }

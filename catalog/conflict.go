@@ -50,6 +50,8 @@ func (b *builder) compatible(d *draft, name string, known map[string]*draft) boo
 		return false // it may be a workload by its labels
 	case other == nil:
 		return report(fmt.Sprintf("%s conflicts with %s, which is no workload or has a problem of its own", d.name, name), strict.DidYouMean(name, sortedNames(known)))
+	case d.w.Min > 0 && other.w.Min > 0:
+		return report(fmt.Sprintf("%s conflicts with %s, and both have a min, so that neither ever sleeps; they run side by side", d.name, name), "take min away from one of them, or the conflict")
 	case needs(d, name, known):
 		return report(fmt.Sprintf("%s conflicts with %s and depends on it, so that it could never start; they run side by side", d.name, name), "remove one of the two")
 	case needs(other, d.name, known):

@@ -37,8 +37,9 @@ func TestConflictsThatCannotBeKeptAreCut(t *testing.T) {
 		labelled("f", "conflicts-with=g"), labelled("g", "depends-on=f"),
 		labelled("m", "conflicts-with=n"), labelled("n"), labelled("o", "depends-on=m,n"),
 		labelled("wiki"),
+		labelled("x", "conflicts-with=y", "min=1"), labelled("y", "min=1"),
 	})
-	require.Len(t, c.Workloads, 11, "none is taken out")
+	require.Len(t, c.Workloads, 13, "none is taken out")
 	for _, w := range c.Workloads {
 		require.Empty(t, w.ConflictsWith, w.Name)
 	}
@@ -48,6 +49,7 @@ func TestConflictsThatCannotBeKeptAreCut(t *testing.T) {
 		"d: d conflicts with wikki, which is no workload or has a problem of its own (did you mean wiki?)",
 		"f: f conflicts with g, which depends on it and could never start; they run side by side (remove one of the two)",
 		"m: m conflicts with n, and o depends on both and could never start; they run side by side (remove the conflict, or one of the dependencies)",
+		"x: x conflicts with y, and both have a min, so that neither ever sleeps; they run side by side (take min away from one of them, or the conflict)",
 	}, errorsOf(c))
 }
 

@@ -241,9 +241,9 @@ func ValidName(name string) error {
 		return fmt.Errorf("%w: it is empty", ErrName)
 	}
 	if len(name) > MaxName {
-		return fmt.Errorf("%w: %q has %d bytes, the limit is %d", ErrName, name, len(name), MaxName)
+		return fmt.Errorf("%w: %.40q... has %d bytes, the limit is %d", ErrName, name, len(name), MaxName)
 	}
-	for i, c := range []byte(name) {
+	for i, c := range name {
 		switch {
 		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9':
 		case i > 0 && (c == '.' || c == '_' || c == '-'):

@@ -205,10 +205,12 @@ func (b *backend) Keep(ctx context.Context, name string, span time.Duration) (ti
 	if !ok {
 		return time.Time{}, fmt.Errorf("%w: %q", api.ErrNoWorkload, name)
 	}
-	until, err := b.bus.AskKeep(ctx, spec.Node, name, span)
-	if err == nil && span > 0 {
-		_, err = b.Wake(ctx, name, 0)
+	if span > 0 { // first, so that it is the wake of somebody who asked
+		if _, err := b.Wake(ctx, name, 0); err != nil {
+			return time.Time{}, err
+		}
 	}
+	until, err := b.bus.AskKeep(ctx, spec.Node, name, span)
 	return until, backendError(err)
 }
 

@@ -46,7 +46,7 @@ server and changes nothing. Exit code 3 means that there are problems.`,
 			if file == "" {
 				file = "no file, defaults"
 			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: good, %d workloads\n", file, len(c.Workloads))
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: good, %s\n", file, several(len(c.Workloads), "workload"))
 			return err
 		},
 	}

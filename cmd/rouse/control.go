@@ -88,8 +88,9 @@ func newKeepCommand(g *globals) *cobra.Command {
 		Use:   "keep NAME FOR",
 		Short: "Keep a workload awake for a time",
 		Long: `Keep has a workload awake from now on for the time given, at most 24h, whatever
-its use, and wakes it if it sleeps. It replaces what was asked for before; 0
-ends it, as rouse sleep does.`,
+its idle_timeout, and wakes it if it sleeps. It replaces what was asked for
+before. 0 ends it: the idle_timeout decides again. So does rouse sleep, and a
+request for a workload that it conflicts with, for which it makes way.`,
 		Example:           "  rouse keep wiki 1h\n  rouse keep wiki 0",
 		Args:              cobra.ExactArgs(2),
 		ValidArgsFunction: g.completeName,

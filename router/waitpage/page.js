@@ -1,7 +1,7 @@
 (function () {
   "use strict";
   var data = document.body.dataset, address = data.status;
-  var start = Date.now() - Number(data.elapsed), expected = Number(data.expected);
+  var start = Date.now() - Number(data.elapsed || 0), expected = Number(data.expected || 0);
   var at = "", source, ticking, patience, over = false;
 
   function by(id) { return document.getElementById(id); }

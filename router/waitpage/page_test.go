@@ -176,6 +176,7 @@ func TestBrokenThemeIsToldAndTheBuiltInPageStandsInForIt(t *testing.T) {
 		"field.html":  {"<p>\n\n{{.Workloads}}", "field.html:3"},
 		"index.html":  {"{{index .Progress.Steps 9}}", "index.html:1"},
 		"large.html":  {strings.Repeat("x", 1<<20+1), "more than 1048576 bytes"},
+		"empty.html":  {" \n", "is empty"},
 		"gone.html":   {"", "no such file"},
 	} {
 		file := filepath.Join(dir, name)

@@ -67,18 +67,21 @@ func load(file string) (*template.Template, error) {
 	defer func() { _ = f.Close() }() // it was only read
 	text, err := io.ReadAll(io.LimitReader(f, maxTheme+1))
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", file, err)
+		return nil, err // it names the file
 	}
 	if len(text) > maxTheme {
 		return nil, fmt.Errorf("%s has more than %d bytes", file, maxTheme)
 	}
+	if len(bytes.TrimSpace(text)) == 0 {
+		return nil, fmt.Errorf("%s is empty", file)
+	}
 	t, err := template.New(filepath.Base(file)).Funcs(functions).Parse(string(text))
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", filepath.Dir(file), err)
+		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	for _, sample := range samples() {
 		if err := t.Execute(io.Discard, sample); err != nil {
-			return nil, fmt.Errorf("%s: %w", filepath.Dir(file), err)
+			return nil, fmt.Errorf("%s: %w", file, err)
 		}
 	}
 	return t, nil
