@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
 	"strings"
 	"time"
 
@@ -69,7 +68,7 @@ func adminToken(cfg AdminConfig) (string, error) {
 	if cfg.TokenFile == "" {
 		return "", nil
 	}
-	data, err := os.ReadFile(cfg.TokenFile)
+	data, err := readFile(cfg.TokenFile)
 	if err != nil {
 		return "", fail(exitConfig, fmt.Errorf("admin.token_file: %w", err))
 	}

@@ -63,8 +63,8 @@ func newCertificates(cfg TLSConfig, log *slog.Logger) (*certificates, error) {
 // load reads the files, and reports whether they differ from what was read
 // before. Of an error it tells once.
 func (p *loadedPair) load() (changed bool, err error) {
-	cert, err := os.ReadFile(p.Cert)
-	key, keyErr := os.ReadFile(p.Key)
+	cert, err := readFile(p.Cert)
+	key, keyErr := readFile(p.Key)
 	err = errors.Join(err, keyErr)
 	seen := sha256.Sum256(bytes.Join([][]byte{cert, key, fmt.Append(nil, err)}, []byte{0}))
 	if seen == p.seen {

@@ -51,7 +51,7 @@ func (l *loader) file(path string) {
 		return
 	}
 	l.config.File = path
-	data, err := os.ReadFile(path)
+	data, err := readFile(path)
 	if err != nil {
 		l.problems.add(path, "cannot be read: "+bare(err), "name another file with --config, or create it")
 		return

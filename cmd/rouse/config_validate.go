@@ -1,11 +1,9 @@
 package main
 
 import (
-	"crypto/tls"
 	"fmt"
 	"net"
 	"net/netip"
-	"os"
 	"slices"
 	"strings"
 
@@ -65,7 +63,7 @@ func (c *Config) validateAdmin(p *problems) {
 		}
 		return
 	}
-	token, err := os.ReadFile(file)
+	token, err := readFile(file)
 	if err != nil {
 		p.add(c.Origin("admin.token_file"), fmt.Sprintf("admin.token_file %s cannot be read: %s", file, bare(err)), "create it with a long random token")
 	} else if strings.TrimSpace(string(token)) == "" {
@@ -90,12 +88,12 @@ func (c *Config) validateTLS(p *problems) {
 	case cert == "":
 		p.add(c.Origin("tls.key"), "tls.key is set and tls.cert is not", "set both, or neither")
 	default:
-		if _, err := tls.LoadX509KeyPair(cert, key); err != nil {
+		if _, err := loadKeyPair(cert, key); err != nil {
 			p.add(c.Origin("tls.cert"), "tls.cert and tls.key cannot be used: "+err.Error(), "give a PEM certificate chain and its key")
 		}
 	}
 	for _, pair := range c.TLS.Certificates {
-		if _, err := tls.LoadX509KeyPair(pair.Cert, pair.Key); err != nil {
+		if _, err := loadKeyPair(pair.Cert, pair.Key); err != nil {
 			p.add(c.Origin("tls.certificates"), fmt.Sprintf("tls.certificates: %s and %s cannot be used: %s", pair.Cert, pair.Key, err), "give a PEM certificate chain and its key")
 		}
 	}
@@ -118,7 +116,7 @@ func (c *Config) validateNATS(p *problems) {
 		p.add(c.Origin("nats.replicas"), fmt.Sprintf("%d copies survive no more losses than %d", c.NATS.Replicas, c.NATS.Replicas-1), "use 1, 3 or 5")
 	}
 	if file := c.NATS.Creds; file != "" {
-		if _, err := os.ReadFile(file); err != nil {
+		if _, err := readFile(file); err != nil {
 			p.add(c.Origin("nats.creds"), fmt.Sprintf("nats.creds %s cannot be read: %s", file, bare(err)), "name the credentials file")
 		}
 	}

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"net/url"
-	"os"
 
 	"go.yaml.in/yaml/v3"
 
@@ -107,7 +106,7 @@ func (c *Config) validateWebhooks(p *problems) {
 }
 
 func (w WebhookConfig) secrets() ([][]byte, error) {
-	text, err := os.ReadFile(w.SecretFile)
+	text, err := readFile(w.SecretFile)
 	if err != nil {
 		return nil, err
 	}

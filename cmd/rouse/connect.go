@@ -68,7 +68,7 @@ func readToken(file string) (string, error) {
 	if file == "" {
 		return os.Getenv("ROUSE_TOKEN"), nil
 	}
-	data, err := os.ReadFile(file)
+	data, err := readFile(file)
 	if err != nil {
 		return "", fmt.Errorf("read the token: %w", err)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"time"
 
@@ -59,7 +58,7 @@ means that the file cannot be read.`,
 
 // importFile prints what is proposed for a file of another product.
 func importFile(out io.Writer, file string) error {
-	data, err := os.ReadFile(file)
+	data, err := readFile(file)
 	if err != nil {
 		return fail(exitConfig, fmt.Errorf("%s: cannot be read: %s", file, bare(err)))
 	}

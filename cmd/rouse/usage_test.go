@@ -89,6 +89,19 @@ func TestBadConfigurationExitsWithItsOwnCodeAndPlainLines(t *testing.T) {
 	}
 }
 
+func TestFilesWithoutAnEndAreRefused(t *testing.T) {
+	quiet(t)
+	for _, args := range [][]string{{"config", "check", "--config", "/dev/zero"}, {"doctor", "--import", "/dev/zero"}, {"status", "--token-file", "/dev/zero"}} {
+		got := invoke(t, args...)
+		assert.NotEqual(t, exitOK, got.code, args)
+		assert.Contains(t, got.stderr, "has more than 16 MiB", args)
+	}
+	require.NoError(t, os.WriteFile("rouse.yaml", []byte("admin: {token_file: /dev/zero}\nnats: {url: nats://127.0.0.1:1, creds: /dev/zero}\ntls: {cert: /dev/zero, key: /dev/zero}\n"), 0o600))
+	got := invoke(t, "config", "check")
+	assert.Equal(t, exitConfig, got.code)
+	assert.Equal(t, 3, strings.Count(got.stderr, "has more than 16 MiB"), got.stderr)
+}
+
 func TestConfigCheckFindsTheFaultsOfATheme(t *testing.T) {
 	quiet(t)
 	require.NoError(t, os.WriteFile("own.html", []byte("<p>\n{{.Titel}}"), 0o600))
