@@ -122,4 +122,30 @@ func TestDashboardOfGrafana(t *testing.T) {
 		found, err := results(base, "rouse:asleep:ratio_1h")
 		return err == nil && found > 0
 	})
+	eventually(t, "each rule can be reckoned from what is served", func() bool { return rulesAreWell(t, base) })
+}
+
+// rulesAreWell reports that every rule has been evaluated, and fails the test
+// if one of them was in vain.
+func rulesAreWell(t *testing.T, base string) bool {
+	t.Helper()
+	res, err := client.Get(base + "/api/v1/rules")
+	require.NoError(t, err)
+	defer res.Body.Close()
+	var answer struct {
+		Data struct {
+			Groups []struct {
+				Rules []struct{ Name, Health, LastError string }
+			}
+		}
+	}
+	require.NoError(t, json.NewDecoder(res.Body).Decode(&answer))
+	evaluated := len(answer.Data.Groups) > 0
+	for _, group := range answer.Data.Groups {
+		for _, rule := range group.Rules {
+			require.Empty(t, rule.LastError, rule.Name)
+			evaluated = evaluated && rule.Health == "ok"
+		}
+	}
+	return evaluated
 }
