@@ -66,9 +66,7 @@ workloads:
 		defer mu.Unlock()
 		return len(kinds) >= 2 && kinds[0] == "woken" && kinds[1] == "ready"
 	})
-	resp, err := client.Post(n.admin+"/api/v1/workloads/wiki/sleep", "", nil)
-	require.NoError(t, err)
-	require.NoError(t, resp.Body.Close())
+	putToSleep(t, n, []string{"wiki"})
 	eventually(t, "and what comes", func() bool {
 		mu.Lock()
 		defer mu.Unlock()
