@@ -2,7 +2,6 @@ package api_test
 
 import (
 	"fmt"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -75,7 +74,7 @@ const drawn = `document.querySelectorAll("#rows tr button").length > 0 && docume
 func TestDashboardCanBeReadByEverybody(t *testing.T) {
 	s, reg := home(t)
 	tab := browsertest.Open(t, nil)
-	base := serving(t, api.Config{Gatherer: reg, Version: "v1.0.0"}, s)
+	base := serving(t, api.Config{Gatherer: reg, Version: "v1.0.0"}, s).URL
 	tab.Screen("light", 1280, 900)
 	tab.Visit(base + "/")
 	tab.Until(drawn)
@@ -122,7 +121,7 @@ func TestDashboardCanBeReadByEverybody(t *testing.T) {
 func TestDashboardShowsAnEventAtOnce(t *testing.T) {
 	s, _ := home(t)
 	tab := browsertest.Open(t, nil)
-	tab.Visit(serving(t, api.Config{}, s) + "/")
+	tab.Visit(serving(t, api.Config{}, s).URL + "/")
 	tab.Until(drawn)
 	var took []time.Duration
 	for i := range 9 {
@@ -149,7 +148,7 @@ func TestDashboardShowsAnEventAtOnce(t *testing.T) {
 func TestDashboardWakesPutsToSleepAndKeeps(t *testing.T) {
 	s, _ := home(t)
 	tab := browsertest.Open(t, nil)
-	tab.Visit(serving(t, api.Config{}, s) + "/")
+	tab.Visit(serving(t, api.Config{}, s).URL + "/")
 	tab.Until(drawn)
 	press := func(name string) {
 		t.Helper()
@@ -184,7 +183,7 @@ func TestDashboardWakesPutsToSleepAndKeeps(t *testing.T) {
 func TestDashboardLinksToOneColdStart(t *testing.T) {
 	s, _ := home(t)
 	tab := browsertest.Open(t, nil)
-	base := serving(t, api.Config{}, s)
+	base := serving(t, api.Config{}, s).URL
 	tab.Visit(base + "/#wake=git1")
 	tab.Until(`document.getElementById("more").open && document.getElementById("more-title").textContent === "Cold start of git"`)
 	assert.Equal(t, 6, browsertest.Eval[int](tab, `document.querySelectorAll("#more .bar i").length`))
@@ -195,7 +194,7 @@ func TestDashboardLinksToOneColdStart(t *testing.T) {
 func TestDashboardAsksForTheTokenAndKeepsItOutOfTheURL(t *testing.T) {
 	s, _ := home(t)
 	tab := browsertest.Open(t, nil)
-	base := serving(t, api.Config{Token: "s3cret"}, s)
+	base := serving(t, api.Config{Token: "s3cret"}, s).URL
 	tab.Visit(base + "/")
 	tab.Until(`document.getElementById("login").checkVisibility()`)
 	tab.Do(chromedp.SendKeys(chromedp.CSS("#token"), "wrong\r"))
@@ -220,7 +219,7 @@ func TestDashboardTakesAnyName(t *testing.T) {
 	s.problems = []workload.Problem{{Workload: evil, Message: evil, Fix: evil}}
 	s.Add(workload.Event{Workload: evil, Kind: workload.EventFailed, At: time.Now(), Reason: workload.Reason{Detail: evil}, Wake: &workload.Wake{ID: evil, Workload: evil, RequestedAt: time.Now()}})
 	tab.Screen("light", 390, 900)
-	tab.Visit(serving(t, api.Config{}, s) + "/")
+	tab.Visit(serving(t, api.Config{}, s).URL + "/")
 	tab.Until(drawn)
 	assert.Zero(t, browsertest.Eval[int](tab, `document.querySelectorAll("img").length`))
 	assert.LessOrEqual(t, tab.Look().Overflow, 0.0)
@@ -231,12 +230,10 @@ func TestDashboardTakesAnyName(t *testing.T) {
 func TestDashboardFindsTheServerAgain(t *testing.T) {
 	s, _ := home(t)
 	tab := browsertest.Open(t, nil)
-	server := httptest.NewServer(api.New(api.Config{}, s))
-	t.Cleanup(server.Close)
+	server := serving(t, api.Config{}, s)
 	tab.Visit(server.URL + "/")
 	tab.Until(drawn)
 	server.CloseClientConnections()
 	s.change("photos", workload.EventReady, func(w *api.Workload) { w.Phase = workload.Ready })
 	tab.Until(`!!document.querySelector('[aria-label="Put to sleep: photos"]') && document.getElementById("link").textContent === "live"`)
-	t.Cleanup(server.CloseClientConnections)
 }

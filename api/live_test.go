@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -114,12 +115,16 @@ func (v *viewer) next() seen {
 	}
 }
 
-func serving(t *testing.T, cfg api.Config, b api.Backend) string {
+// serving is a server that ends with the test, and its streams with it: a page
+// that looks for it again may have begun another meanwhile.
+func serving(t *testing.T, cfg api.Config, b api.Backend) *httptest.Server {
 	t.Helper()
-	server := httptest.NewServer(api.New(cfg, b))
-	t.Cleanup(server.Close)
-	t.Cleanup(server.CloseClientConnections)
-	return server.URL
+	ctx, end := context.WithCancel(context.Background())
+	server := httptest.NewUnstartedServer(api.New(cfg, b))
+	server.Config.BaseContext = func(net.Listener) context.Context { return ctx }
+	server.Start()
+	t.Cleanup(func() { end(); server.Close() })
+	return server
 }
 
 func TestLiveTellsEverythingAndThenWhatHasChanged(t *testing.T) {
@@ -127,7 +132,7 @@ func TestLiveTellsEverythingAndThenWhatHasChanged(t *testing.T) {
 	for _, e := range coldStart("w0", "blog", 0) {
 		s.Add(e)
 	}
-	v, _ := look(t, serving(t, api.Config{}, s))
+	v, _ := look(t, serving(t, api.Config{}, s).URL)
 	first := v.next()
 	assert.True(t, first.Whole)
 	require.Len(t, first.list, 2)
@@ -159,7 +164,7 @@ func TestLiveTellsEverythingAndThenWhatHasChanged(t *testing.T) {
 
 func TestLiveHasWhatAColdStartHasCometo(t *testing.T) {
 	s := newStage(api.Workload{Name: "wiki"})
-	v, _ := look(t, serving(t, api.Config{}, s))
+	v, _ := look(t, serving(t, api.Config{}, s).URL)
 	v.next()
 	for _, e := range coldStart("w1", "wiki", 0) {
 		s.Add(e)
@@ -177,7 +182,7 @@ func TestLiveHasWhatAColdStartHasCometo(t *testing.T) {
 
 func TestLiveLooksOnceForAllAndNotAtAllForNobody(t *testing.T) {
 	s := newStage(api.Workload{Name: "wiki"})
-	base := serving(t, api.Config{}, s)
+	base := serving(t, api.Config{}, s).URL
 	assert.Zero(t, s.asked())
 	var leaves []func()
 	for range 20 {
@@ -202,7 +207,7 @@ func TestLiveLooksOnceForAllAndNotAtAllForNobody(t *testing.T) {
 
 func TestLiveLeavesOutWhatComesTooFastAndSaysHowMuch(t *testing.T) {
 	s := newStage(api.Workload{Name: "wiki"})
-	v, _ := look(t, serving(t, api.Config{}, s))
+	v, _ := look(t, serving(t, api.Config{}, s).URL)
 	v.next()
 	const n = 5000
 	for i := range n {
@@ -224,7 +229,7 @@ func TestLiveLeavesOutWhatComesTooFastAndSaysHowMuch(t *testing.T) {
 
 func TestLiveKeepsUpWithAViewerThatIsSlow(t *testing.T) {
 	s := newStage(api.Workload{Name: "wiki"})
-	v, _ := look(t, serving(t, api.Config{}, s))
+	v, _ := look(t, serving(t, api.Config{}, s).URL)
 	v.next()
 	big := strings.Repeat("x", 1<<20)
 	for i := range 60 { // more than is kept for it, and than its socket takes
