@@ -52,6 +52,15 @@ func (h *Histogram) add(o *dto.Histogram) {
 	h.Sum += o.GetSampleSum()
 }
 
+// labelsOf are the labels of a series by name.
+func labelsOf(m *dto.Metric) map[string]string {
+	labels := map[string]string{}
+	for _, l := range m.GetLabel() {
+		labels[l.GetName()] = l.GetValue()
+	}
+	return labels
+}
+
 // added tells what Rouse added, of one workload with workload=NAME.
 func (s *server) added(w http.ResponseWriter, r *http.Request) error {
 	families, err := s.cfg.Gatherer.Gather()
@@ -70,10 +79,7 @@ func (s *server) added(w http.ResponseWriter, r *http.Request) error {
 			continue
 		}
 		for _, m := range f.GetMetric() {
-			labels := map[string]string{}
-			for _, l := range m.GetLabel() {
-				labels[l.GetName()] = l.GetValue()
-			}
+			labels := labelsOf(m)
 			switch {
 			case name != "" && name != labels["workload"]:
 			case labels["path"] == "warm":

@@ -27,13 +27,10 @@ func (s *server) events(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	w.Header().Set("Content-Type", "text/event-stream")
-	w.Header().Set("X-Accel-Buffering", "no")
-	w.WriteHeader(http.StatusOK)
+	out := beginStream(w)
 	if r.Method == http.MethodHead {
 		return nil
 	}
-	out := &stream{w: w, ctl: http.NewResponseController(w)}
 	if err := out.write(": rouse events\n\n"); err != nil {
 		return nil // the reader is gone
 	}
@@ -112,6 +109,14 @@ func into(ctx context.Context, events chan<- Event) func(Event) error {
 type stream struct {
 	w   io.Writer
 	ctl *http.ResponseController
+}
+
+// beginStream sends the head of an answer that is server-sent events.
+func beginStream(w http.ResponseWriter) *stream {
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("X-Accel-Buffering", "no")
+	w.WriteHeader(http.StatusOK)
+	return &stream{w: w, ctl: http.NewResponseController(w)}
 }
 
 // event writes one. JSON has no line breaks, and neither an ID nor a kind can

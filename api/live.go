@@ -277,22 +277,16 @@ func (n *news) from(next int) (frames [][]byte, after int, more <-chan struct{})
 
 // live streams frames as server-sent events, until the viewer leaves.
 func (s *server) live(w http.ResponseWriter, r *http.Request) error {
-	var whole []byte
-	var next int
-	if r.Method != http.MethodHead {
-		var err error
-		if whole, next, err = s.news.join(r.Context()); err != nil {
-			return fmt.Errorf("list workloads: %w", err)
-		}
-		defer s.news.leave()
-	}
-	w.Header().Set("Content-Type", "text/event-stream")
-	w.Header().Set("X-Accel-Buffering", "no")
-	w.WriteHeader(http.StatusOK)
 	if r.Method == http.MethodHead {
+		beginStream(w)
 		return nil
 	}
-	out := &stream{w: w, ctl: http.NewResponseController(w)}
+	whole, next, err := s.news.join(r.Context())
+	if err != nil {
+		return fmt.Errorf("list workloads: %w", err)
+	}
+	defer s.news.leave()
+	out := beginStream(w)
 	beat := time.NewTicker(s.cfg.Heartbeat)
 	defer beat.Stop()
 	for frames := [][]byte{whole}; ; {

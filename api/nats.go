@@ -88,10 +88,7 @@ func (s *server) nats(w http.ResponseWriter, r *http.Request) error {
 // counts.
 func (v *natsView) take(name string, m *dto.Metric) {
 	value := m.GetGauge().GetValue() + m.GetCounter().GetValue() + m.GetUntyped().GetValue()
-	labels := map[string]string{}
-	for _, l := range m.GetLabel() {
-		labels[l.GetName()] = l.GetValue()
-	}
+	labels := labelsOf(m)
 	switch name {
 	case "rouse_nats_connected":
 		v.Connected = value == 1

@@ -49,31 +49,14 @@ func assignment(s string) error {
 // Entries reads the list of workloads in a config file. An entry that has a
 // problem is left out, the others are returned.
 func Entries(file string, list *yaml.Node) ([]Entry, []strict.Problem) {
-	var entries []Entry
-	var problems []strict.Problem
-	if list.Kind == yaml.ScalarNode && list.ShortTag() == "!!null" {
-		return nil, nil // all of its items are commented out
-	}
-	if list.Kind != yaml.SequenceNode {
-		return nil, []strict.Problem{{Place: strict.Place(file, list), Message: "workloads is not a list", Fix: "write - name: … for each workload"}}
-	}
-	for _, node := range list.Content {
-		e, wrong := readEntry(file, node)
-		if problems = append(problems, wrong...); len(wrong) == 0 {
-			entries = append(entries, e)
-		}
-	}
-	return entries, problems
+	kind := strict.ItemKind{List: "workloads", Item: "workload", Key: "name"}
+	return strict.Items(file, list, kind, func(place string, node *yaml.Node) (Entry, []strict.Problem) {
+		return readEntry(file, place, node)
+	})
 }
 
-func readEntry(file string, node *yaml.Node) (Entry, []strict.Problem) {
-	e := Entry{Place: strict.Place(file, node)}
-	if node.Kind == yaml.AliasNode && node.Alias != nil {
-		node = node.Alias
-	}
-	if node.Kind != yaml.MappingNode {
-		return e, []strict.Problem{{Place: e.Place, Message: "a workload is not a mapping", Fix: "write - name: …"}}
-	}
+func readEntry(file, place string, node *yaml.Node) (Entry, []strict.Problem) {
+	e := Entry{Place: place}
 	var p workload.Process
 	var w workload.Workload
 	settings, problems := EntryTable(&e, &p, &w).Decode(file, node)

@@ -3,7 +3,6 @@ package router
 import (
 	"context"
 	"errors"
-	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -38,9 +37,6 @@ const (
 	reloadsAtOnce = 64
 	reloadEvery   = 25 * time.Millisecond
 )
-
-// errNotYet is not the end of a wait.
-var errNotYet = errors.New("not yet")
 
 // A lobby is where the open waiting pages of all workloads are. They share
 // one place in the queue of each, which keeps the wake going for as long as a
@@ -234,7 +230,7 @@ func (m *room) look(note string) {
 	m.lobby.mu.Lock()
 	defer m.lobby.mu.Unlock()
 	before := m.board.progress
-	if before.Note != progress.Note || before.Expected != progress.Expected || !reflect.DeepEqual(before.Steps, progress.Steps) ||
+	if before.Note != progress.Note || before.Expected != progress.Expected || !slices.Equal(before.Steps, progress.Steps) ||
 		len(m.board.order) != len(m.tickets) && time.Since(m.opened)%newPlaces < lookAround {
 		m.post(bulletin{progress: progress})
 	}

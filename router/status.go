@@ -2,7 +2,6 @@ package router
 
 import (
 	"encoding/json"
-	"errors"
 	"net/http"
 	"net/url"
 	"time"
@@ -108,13 +107,10 @@ func (x *exchange) sayReady() {
 	x.WriteHeader(http.StatusNoContent)
 }
 
-// answerToVisit is what a page is told whose wait did not end in readiness.
-func (x *exchange) answerToVisit(err error) answer {
-	if errors.Is(err, errNotYet) {
-		return answer{status: http.StatusServiceUnavailable, outcome: outcomePage, code: "waking", waiting: true,
-			title: x.workloadName() + " is waking up", detail: "The page asks again."}
-	}
-	return x.answerTo(err)
+// notYet is what a page is told whose wait goes on.
+func (x *exchange) notYet() answer {
+	return answer{status: http.StatusServiceUnavailable, outcome: outcomePage, code: "waking", waiting: true,
+		title: x.workloadName() + " is waking up", detail: "The page asks again."}
 }
 
 // eventOf is an answer as an event has it.

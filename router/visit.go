@@ -85,7 +85,7 @@ func (x *exchange) tellOnce(ctx context.Context, v *visit) {
 			x.refuse(errLeft)
 			return
 		case <-timeout.C:
-			x.sayWaiting(x.answerToVisit(errNotYet), v.progress(news))
+			x.sayWaiting(x.notYet(), v.progress(news))
 			return
 		case <-more:
 		}
@@ -94,7 +94,7 @@ func (x *exchange) tellOnce(ctx context.Context, v *visit) {
 
 func (x *exchange) sayEnd(ctx context.Context, v *visit, news bulletin) {
 	if news.err != nil {
-		x.sayWaiting(x.answerToVisit(news.err), v.progress(news))
+		x.sayWaiting(x.answerTo(news.err), v.progress(news))
 		return
 	}
 	if waitTurn(ctx, v.turn(news)) {

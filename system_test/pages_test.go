@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -15,6 +14,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	loadburst "github.com/rouse-dev/rouse/loadtest/burst"
 )
 
 // plain builds rouse without the race detector, which knows no more than 8,128
@@ -30,13 +31,9 @@ func plain(t *testing.T) string {
 // resident is the memory of a process, in bytes.
 func resident(t *testing.T, pid int) int64 {
 	t.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	n, err := loadburst.Resident(pid)
 	require.NoError(t, err)
-	found := regexp.MustCompile(`VmRSS:\s+(\d+) kB`).FindSubmatch(text)
-	require.NotNil(t, found)
-	kb, err := strconv.ParseInt(string(found[1]), 10, 64)
-	require.NoError(t, err)
-	return kb << 10
+	return n
 }
 
 func TestTenThousandWaitingPages(t *testing.T) {

@@ -10,8 +10,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	loadburst "github.com/rouse-dev/rouse/loadtest/burst"
 )
 
 // A storm is many requests at once to workloads that sleep, with a probe that
@@ -91,9 +89,7 @@ func (s *storm) calm(round int) {
 // resident is the memory of the node now.
 func (s *storm) resident() int64 {
 	s.t.Helper()
-	n, err := loadburst.Resident(s.node.cmd.Process.Pid)
-	require.NoError(s.t, err)
-	return n
+	return resident(s.t, s.node.cmd.Process.Pid)
 }
 
 // settle ends the probe: every request of it must have been answered by the

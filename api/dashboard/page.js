@@ -216,8 +216,21 @@ function paintRows() {
   if (dirty.all) {
     for (const [name, row] of rows) if (!workloads.has(name)) { row.remove(); rows.delete(name); }
   }
-  for (const name of dirty.all ? workloads.keys() : dirty.names) if (workloads.has(name)) paintRow(workloads.get(name));
+  const took = tookBy();
+  for (const name of dirty.all ? workloads.keys() : dirty.names) if (workloads.has(name)) paintRow(workloads.get(name), took.get(name) ?? []);
   if (dirty.all || by("order").value === "phase") arrange();
+}
+
+// tookBy gives how long the cold starts of each workload took, the shortest first.
+function tookBy() {
+  const took = new Map();
+  for (const w of wakes.values()) {
+    if (w.result !== "ready") continue;
+    if (!took.has(w.workload)) took.set(w.workload, []);
+    took.get(w.workload).push(total(w));
+  }
+  for (const list of took.values()) list.sort((a, b) => a - b);
+  return took;
 }
 
 function arrange() {
@@ -246,7 +259,7 @@ function newRow(name) {
     make("td", {class: "number"}), make("td", {class: "number"}), make("td", {class: "acts"}, wake, " ", stay));
 }
 
-function paintRow(w) {
+function paintRow(w, took) {
   let row = rows.get(w.name);
   if (!row) rows.set(w.name, row = newRow(w.name));
   const cells = row.children, phase = cells[1].firstChild;
@@ -257,7 +270,6 @@ function paintRow(w) {
   set(cells[4], String(w.in_flight));
   set(cells[5], String(w.queued));
   set(cells[6], String(w.cold_starts));
-  const took = [...wakes.values()].filter(k => k.workload === w.name && k.result === "ready").map(total).sort((a, b) => a - b);
   set(cells[7], brief(quantile(took, .5)));
   set(cells[8], brief(quantile(took, .95)));
   const [wake, stay] = cells[9].querySelectorAll("button"), up = w.phase === "ready";

@@ -118,11 +118,6 @@ func (b *backend) describe(name string, views map[string]activator.View) (api.Wo
 	}
 	w.SleepsAt = sleepsAt(spec, state, w, later(use.KeptUntil, v.KeptUntil))
 	w.ColdStarts = b.ColdStarts(name)
-	for _, p := range b.dir.wrong() {
-		if p.Workload == name {
-			w.Problems = append(w.Problems, p)
-		}
-	}
 	return w, true
 }
 

@@ -48,30 +48,15 @@ func webhooksValue(hooks *[]WebhookConfig) strict.Value {
 }
 
 // readWebhooks reads the list. A webhook that has a problem is left out.
-func readWebhooks(file string, list *yaml.Node) (hooks []WebhookConfig, problems []strict.Problem) {
-	if list.Kind == yaml.ScalarNode && list.ShortTag() == "!!null" {
-		return nil, nil // all of its items are commented out
-	}
-	if list.Kind != yaml.SequenceNode {
-		return nil, []strict.Problem{{Place: strict.Place(file, list), Message: "webhooks is not a list", Fix: "write - url: … for each webhook"}}
-	}
-	for _, node := range list.Content {
-		w, wrong := readWebhook(file, node)
-		if problems = append(problems, wrong...); len(wrong) == 0 {
-			hooks = append(hooks, w)
-		}
-	}
-	return hooks, problems
+func readWebhooks(file string, list *yaml.Node) ([]WebhookConfig, []strict.Problem) {
+	kind := strict.ItemKind{List: "webhooks", Item: "webhook", Key: "url"}
+	return strict.Items(file, list, kind, func(place string, node *yaml.Node) (WebhookConfig, []strict.Problem) {
+		return readWebhook(file, place, node)
+	})
 }
 
-func readWebhook(file string, node *yaml.Node) (WebhookConfig, []strict.Problem) {
-	w := WebhookConfig{place: strict.Place(file, node)}
-	if node.Kind == yaml.AliasNode && node.Alias != nil {
-		node = node.Alias
-	}
-	if node.Kind != yaml.MappingNode {
-		return w, []strict.Problem{{Place: w.place, Message: "a webhook is not a mapping", Fix: "write - url: …"}}
-	}
+func readWebhook(file, place string, node *yaml.Node) (WebhookConfig, []strict.Problem) {
+	w := WebhookConfig{place: place}
 	if _, wrong := webhookTable(&w).Decode(file, node); len(wrong) > 0 {
 		return w, wrong // what is missing may be missing for that reason
 	}
